@@ -1,0 +1,209 @@
+"""The one composition root: from a configuration to a running bot.
+
+`run`, the demo and the tests all come through here; nothing else makes clients or starts tasks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from aiohttp import web
+
+from bot.clients.errors import WireError
+from bot.clients.kube import Kube
+from bot.clients.kube_lease import Lease, LeaseTiming
+from bot.clients.mattermost import Mattermost
+from bot.config import Config, Secrets
+from bot.core.events import Installed, LeaseLost, LeaseWon
+from bot.core.memory import let_go_patch
+from bot.core.settings import Channels
+from bot.core.state import State
+from bot.logs import log
+from bot.metrics import Metrics
+from bot.runtime.http import Doors, application
+from bot.runtime.loop import Loop
+from bot.sinks.cards import CardSink
+from bot.sinks.cronworkflows import CronWorkflowSink
+from bot.sinks.perform import Sinks
+from bot.sinks.workflows import WorkflowSink
+from bot.sources.clock import Clock
+from bot.sources.installation import installed_at
+from bot.sources.workflows import API as WORKFLOWS
+from bot.sources.workflows import held_workflows, watch_crons, watch_workflows
+from bot.tasks import Tasks
+
+DRAIN_SECONDS = 8.0
+"""How long a bot that is told to stop waits for what is under way; below the usual grace period of 30 s."""
+
+RETRY_SECONDS = 3.0
+"""Between two tries to reach the chat or the cluster at the start."""
+
+
+@dataclass
+class Wiring:
+    """Where the bot's surroundings are, apart from config.yaml: the demo and the tests say it here."""
+
+    kube_url: str = ""
+    kube_token: str = ""
+    identity: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
+    lease: LeaseTiming = field(default_factory=LeaseTiming)
+
+
+class Bot:
+    """A running bot."""
+
+    def __init__(self, config: Config, secrets: Secrets, wiring: Wiring) -> None:
+        self.config = config
+        self.metrics = Metrics()
+        self.crashed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.port = 0
+        self._secrets = secrets
+        self._wiring = wiring
+        self._log = log(identity=wiring.identity)
+        self._missing = "the chat"
+        self._tasks = Tasks(self._on_crash)
+        self._exits = AsyncExitStack()
+        self._clock = Clock(lambda event: self.loop.put(event))  # noqa: PLW0108  # the loop comes after its clock
+        self._chat = Mattermost(
+            config.mattermost.url, secrets.mattermost_token, self.metrics, verify=config.mattermost.ca_file or True
+        )
+        self._sinks: Sinks | None = None
+        self._lease: Lease | None = None
+        self.loop = Loop(State(config.runs), self._perform, self._clock.wake, self._tasks, self.metrics, self._log)
+
+    async def start(self) -> None:
+        """Listen at once, then reach the chat and the cluster, then watch."""
+        await self._listen()
+        self._tasks.spawn(self._begin(), name="begin")
+
+    async def stop(self) -> None:
+        """Finish what is under way, give the Lease back, close everything."""
+        self._missing = "its own end"
+        self._clock.stop()
+        await self.loop.drain(DRAIN_SECONDS)
+        if self._lease is not None:
+            await self._lease.release()
+        await self._tasks.close()
+        self._chat.close()
+        await self._exits.aclose()
+
+    def _on_crash(self, name: str, error: BaseException) -> None:
+        self._log.error("a task died", task=name, error=repr(error), exc_info=error)
+        if not self.crashed.done():
+            self.crashed.set_result(name)
+
+    async def _listen(self) -> None:
+        doors = Doors(self.loop, self._chat, self._secrets, self._tasks, self.metrics, self._log, self._what_is_missing)
+        runner = web.AppRunner(application(doors), access_log=None, shutdown_timeout=2.0)
+        await runner.setup()
+        self._exits.push_async_callback(runner.cleanup)
+        site = web.TCPSite(runner, self.config.bot.host, self.config.bot.port)
+        await site.start()
+        self.port = runner.addresses[0][1]
+        self._log.info("listening", port=self.port)
+
+    async def _begin(self) -> None:
+        config, runs = self.config, self.config.runs
+        channels = await self._until_it_works("the chat", self._reach_chat)
+        self.loop.state.settings = settings = replace(runs, channels=channels)
+        kube = await Kube.connect(
+            self.metrics,
+            kubeconfig=config.kubernetes.kubeconfig,
+            url=self._wiring.kube_url,
+            token=self._wiring.kube_token,
+        )
+        self._exits.push_async_callback(kube.close)
+        bot = config.bot
+        since = await self._until_it_works("the cluster", lambda: installed_at(kube, bot.namespace, bot.config_map))
+        self._lease = lease = Lease(kube, bot.namespace, bot.lease, self._wiring.identity, self._wiring.lease)
+        self._sinks = Sinks(
+            WorkflowSink(kube), CronWorkflowSink(kube), CardSink(self._chat, settings, self.metrics, lease.held)
+        )
+        self.loop.put(Installed(since))
+        self._missing = ""
+        spawn, put, metrics = self._tasks.spawn, self.loop.put, self.metrics
+        spawn(self.loop.run(), name="loop", eternal=True)
+        spawn(watch_workflows(kube, metrics, runs.namespace, put, self._trouble), name="workflows", eternal=True)
+        spawn(watch_crons(kube, metrics, runs.namespace, put, self._trouble), name="cronworkflows", eternal=True)
+        spawn(lease.run(self._won, self._lost, self._trouble), name="lease", eternal=True)
+        self._clock.start(settings.sweep_seconds)
+
+    async def _reach_chat(self) -> Channels:
+        chat, wanted = self._chat, self.config.mattermost
+        await chat.sign_in()
+        names = [wanted.channel, wanted.nightly_channel, wanted.push_channel, *wanted.also]
+        ids = {name: await chat.channel_id(wanted.team, name) for name in dict.fromkeys(names) if name}
+        return Channels(
+            default=ids[wanted.channel],
+            nightly=ids.get(wanted.nightly_channel, ""),
+            push=ids.get(wanted.push_channel, ""),
+            also=tuple(ids[name] for name in wanted.also),
+            names=tuple((channel, name) for name, channel in ids.items()),
+        )
+
+    async def _until_it_works(self, what: str, attempt: Any) -> Any:
+        """Try until it works: at a start either side may be down, and a crash loop would tell nobody why."""
+        self._missing = what
+        while True:
+            try:
+                return await attempt()
+            except WireError as error:
+                self._log.error("cannot start yet", waiting_for=what, reason=error.reason, code=error.code)
+                await asyncio.sleep(error.retry_after or RETRY_SECONDS)
+
+    def _what_is_missing(self) -> str:
+        state = self.loop.state
+        return self._missing or ("" if state.listed and state.nightly.listed else "the first list of the cluster")
+
+    async def _perform(self, effect: Any) -> Any:
+        if self._sinks is None:
+            raise AssertionError("effects come after the start")
+        return await self._sinks.perform(effect)
+
+    def _won(self) -> None:
+        self.metrics.leader.set(1)
+        self._log.info("lease won")
+        self.loop.put(LeaseWon())
+
+    def _lost(self) -> None:
+        self.metrics.leader.set(0)
+        self._log.warning("lease lost")
+        self.loop.put(LeaseLost())
+
+    def _trouble(self, reason: str) -> None:
+        self._log.warning("trouble with the cluster", reason=reason)
+
+
+@asynccontextmanager
+async def running(config: Config, secrets: Secrets, wiring: Wiring | None = None) -> AsyncIterator[Bot]:
+    """A bot for as long as the block lasts."""
+    bot = Bot(config, secrets, wiring or Wiring())
+    await bot.start()
+    try:
+        yield bot
+    finally:
+        await bot.stop()
+
+
+async def release_finalizers(config: Config) -> tuple[int, int]:
+    """Take our finalizer off every Workflow, for good-bye. Returns how many were released and how many were not."""
+    metrics = Metrics()
+    kube = await Kube.connect(metrics, kubeconfig=config.kubernetes.kubeconfig)
+    released = failed = 0
+    try:
+        async for listed in held_workflows(kube, metrics, config.runs.namespace):
+            try:
+                path = f"{WORKFLOWS}/namespaces/{listed.metadata.namespace}/workflows/{listed.metadata.name}"
+                await kube.patch(path, let_go_patch(listed))
+                released += 1
+            except WireError:
+                failed += 1
+    finally:
+        await kube.close()
+    return released, failed

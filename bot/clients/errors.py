@@ -1,0 +1,82 @@
+"""What can go wrong on a wire, by what the caller has to do about it.
+
+WireError
+├── Unreachable      nothing was sent, or nothing came back; `uncertain` tells which
+├── Throttled        the server asks to wait (429); nothing was done
+├── ServerFault      5xx; it may or may not have been done
+├── NotFound         404
+├── Conflict         409
+├── Invalid          400 or 422: the same request will fail again
+├── Forbidden        401 or 403
+└── Gone             410: the place in the list or the watch is lost
+"""
+
+from __future__ import annotations
+
+
+class WireError(Exception):
+    """A call that did not succeed. `reason` is plain words without secrets; `code` is the system's own error id."""
+
+    def __init__(self, reason: str, *, code: str = "", retry_after: float | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.code = code
+        self.retry_after = retry_after
+
+
+class Unreachable(WireError):
+    def __init__(self, reason: str, *, uncertain: bool) -> None:
+        super().__init__(reason)
+        self.uncertain = uncertain
+
+
+class Throttled(WireError):
+    pass
+
+
+class ServerFault(WireError):
+    pass
+
+
+class NotFound(WireError):
+    pass
+
+
+class Conflict(WireError):
+    pass
+
+
+class Invalid(WireError):
+    pass
+
+
+class Forbidden(WireError):
+    pass
+
+
+class Gone(WireError):
+    pass
+
+
+_BY_STATUS: dict[int, type[WireError]] = {
+    400: Invalid,
+    401: Forbidden,
+    403: Forbidden,
+    404: NotFound,
+    405: Invalid,
+    409: Conflict,
+    410: Gone,
+    413: Invalid,
+    422: Invalid,
+    429: Throttled,
+    501: Invalid,
+}
+
+
+def of_status(status: int, reason: str, *, code: str = "", retry_after: str | None = None) -> WireError:
+    """The error for an HTTP status. `retry_after`: the header's value, read where it is seconds (RFC 9110 10.2.3)."""
+    kind = _BY_STATUS.get(status, ServerFault)
+    # with two limiters in a row some servers send the header twice, joined by a comma
+    first = (retry_after or "").split(",")[0].strip()
+    seconds = float(first) if first.isdecimal() else None
+    return kind(reason, code=code, retry_after=min(seconds, 300.0) if seconds is not None else None)

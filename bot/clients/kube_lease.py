@@ -1,0 +1,162 @@
+"""The Lease that decides which replica speaks about runs.
+
+Semantics as client-go's leader election: a holder renews before its time is over; others take a Lease only when they
+have watched it unrenewed for its whole duration by their own clock, so that clocks need not agree. Writes carry
+the resourceVersion, so of two takers one gets 409. Source: client-go tools/leaderelection/leaderelection.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from bot.clients.errors import Conflict, NotFound, WireError
+from bot.clients.kube import Kube
+
+RETRY = 2.0
+"""Seconds between two looks of one who waits, and of a holder whose renewal failed."""
+
+
+@dataclass(frozen=True)
+class LeaseTiming:
+    """`duration`: others may take over after so many seconds without renewal. `renew`: how often a holder renews.
+
+    `margin`: how long before its end a holder falls silent by itself; longer than the longest write (10 s) is
+    not affordable within a fail-over of 20 s, the sweep removes what slips through.
+    """
+
+    duration: float = 15.0
+    renew: float = 5.0
+    margin: float = 3.0
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Lease(msgspec.Struct):
+    metadata: _Meta
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+class Lease:
+    """One replica's hold on the Lease."""
+
+    def __init__(self, kube: Kube, namespace: str, name: str, identity: str, timing: LeaseTiming) -> None:
+        self._kube = kube
+        self._namespace = namespace
+        self._name = name
+        self._identity = identity
+        self._timing = timing
+        self._held_until = 0.0
+        self._observed: tuple[str, str] = ("", "")
+        self._observed_at = 0.0
+
+    @property
+    def _path(self) -> str:
+        return f"/apis/coordination.k8s.io/v1/namespaces/{self._namespace}/leases"
+
+    def held(self) -> bool:
+        """Whether this process may write now. Asked right before each write, also from worker threads."""
+        return time.monotonic() < self._held_until
+
+    async def run(
+        self, on_won: Callable[[], None], on_lost: Callable[[], None], on_trouble: Callable[[str], None]
+    ) -> None:
+        """Take and keep the Lease, for ever; `on_won` and `on_lost` alternate."""
+        leading = False
+        while True:
+            try:
+                held = await self._try()
+            except WireError as error:
+                held = self.held()
+                on_trouble(error.reason)
+            if held != leading:
+                leading = held
+                (on_won if held else on_lost)()
+            await asyncio.sleep(self._timing.renew if held and self.held() else RETRY)
+
+    async def release(self) -> None:
+        """Give the Lease back, so that another replica need not wait for its end."""
+        if not self.held():
+            return
+        self._held_until = 0.0
+        try:
+            lease = await self._read()
+            if lease is not None and lease.spec.holder_identity == self._identity:
+                await self._write(lease, holder="")
+        except WireError:
+            return  # it runs out by itself
+
+    async def _try(self) -> bool:
+        lease = await self._read()
+        if lease is None:
+            await self._create()
+            return self.held()
+        holder = lease.spec.holder_identity or ""
+        record = (holder, lease.spec.renew_time or "")
+        if record != self._observed:
+            self._observed, self._observed_at = record, time.monotonic()
+        duration = lease.spec.lease_duration_seconds or self._timing.duration
+        fresh = time.monotonic() < self._observed_at + duration
+        if holder and holder != self._identity and fresh:
+            self._held_until = 0.0
+            return False
+        try:
+            await self._write(lease, holder=self._identity)
+        except Conflict:
+            self._held_until = 0.0
+            return False
+        return self.held()
+
+    async def _read(self) -> _Lease | None:
+        try:
+            return msgspec.json.decode(await self._kube.read(f"{self._path}/{self._name}"), type=_Lease)
+        except NotFound:
+            return None
+
+    async def _create(self) -> None:
+        started = time.monotonic()
+        body = self._body("", self._identity, 0)
+        try:
+            await self._kube.create(self._path, body)
+        except Conflict:
+            return
+        self._held_until = started + self._timing.duration - self._timing.margin
+
+    async def _write(self, lease: _Lease, *, holder: str) -> None:
+        started = time.monotonic()
+        changed = (lease.spec.holder_identity or "") != holder
+        transitions = (lease.spec.lease_transitions or 0) + int(changed and bool(holder))
+        await self._kube.replace(
+            f"{self._path}/{self._name}", self._body(lease.metadata.resource_version, holder, transitions)
+        )
+        if holder:
+            self._held_until = started + self._timing.duration - self._timing.margin
+
+    def _body(self, version: str, holder: str, transitions: int) -> dict[str, object]:
+        now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"  # MicroTime
+        metadata = {"name": self._name, "namespace": self._namespace}
+        return {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {**metadata, **({"resourceVersion": version} if version else {})},
+            "spec": {
+                "holderIdentity": holder,
+                "leaseDurationSeconds": int(self._timing.duration),
+                "renewTime": now,
+                "leaseTransitions": transitions,
+            },
+        }

@@ -1,0 +1,219 @@
+"""List, then watch, for ever.
+
+A watch ends often and in many ways: its time is over, a proxy cuts it (even within a line or a character), the
+server has forgotten our place (410, as a status or as an ERROR event in a 200), it answers 200 with nothing. Each of
+them ends here: go on from the last version seen, or list again and let the caller compare. Source:
+https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import aiohttp
+import msgspec
+
+from bot.clients.errors import Gone, WireError
+from bot.clients.kube import Kube
+from bot.metrics import Metrics
+
+PAGE = 500
+"""Objects a page of a list."""
+
+WATCH_SECONDS = 290
+"""How long we ask the server to keep a watch open."""
+
+BACKOFF_MAX = 30.0
+"""Longest wait before a list or watch is tried again, in seconds."""
+
+
+class HasMetadata(Protocol):
+    """A decoded object, as far as the watch itself looks."""
+
+    @property
+    def metadata(self) -> Metadata: ...
+
+
+class Metadata(Protocol):
+    """The one field that the watch goes on from."""
+
+    @property
+    def resource_version(self) -> str: ...
+
+
+T = TypeVar("T", bound=HasMetadata)
+
+
+@dataclass(frozen=True)
+class Listed(Generic[T]):
+    """Everything there is, at one moment."""
+
+    items: tuple[T, ...]
+
+
+@dataclass(frozen=True)
+class Seen(Generic[T]):
+    """One object, added, modified or deleted."""
+
+    type: str
+    object: T
+
+
+class _Envelope(msgspec.Struct):
+    type: str
+    object: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str | None = msgspec.field(default=None, name="continue")
+
+
+class _Page(msgspec.Struct):
+    metadata: _Meta
+    items: list[msgspec.Raw] | None = None
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _Meta
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+    message: str = ""
+
+
+class Watch(Generic[T]):
+    """One watched collection. `failing` tells for how long in a row it has not succeeded."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        metrics: Metrics,
+        path: str,
+        decode: Callable[[bytes | msgspec.Raw], T],
+        *,
+        on_trouble: Callable[[str], None],
+        seconds: int = WATCH_SECONDS,
+    ) -> None:
+        self._kube = kube
+        self._metrics = metrics
+        self._path = path
+        self._decode = decode
+        self._on_trouble = on_trouble
+        self._seconds = seconds
+        self._version = ""
+        self._resource = path.rsplit("/", 1)[-1]
+
+    async def events(self) -> AsyncIterator[Listed[T] | Seen[T]]:
+        """Never ends. Whatever goes wrong is waited out; a gap shows as a new `Listed`."""
+        failures = 0
+        while True:
+            try:
+                if not self._version:
+                    yield await self.list_once()
+                    failures = 0
+                progressed = False
+                async for seen in self._watch():
+                    progressed = True
+                    failures = 0
+                    if seen is not None:
+                        yield seen
+                # a watch that ends at once and silently is a fault, not a pause: do not spin on it
+                failures = 0 if progressed else failures + 1
+            except Gone:
+                self._version = ""
+                failures += 1
+                self._metrics.watch_gaps.labels(self._resource).inc()
+            except WireError as error:
+                failures += 1
+                self._on_trouble(error.reason)
+                if error.retry_after:
+                    await asyncio.sleep(error.retry_after)
+            if failures:
+                await asyncio.sleep(min(0.25 * 2 ** min(failures, 10), BACKOFF_MAX) * random.uniform(0.5, 1.0))
+            if failures >= 3:
+                self._version = ""  # whatever it is that does not work, our place may be the reason
+
+    async def list_once(self) -> Listed[T]:
+        """Everything there is, page by page. A page whose token is too old raises Gone."""
+        items: list[T] = []
+        token = ""
+        while True:
+            query = [("limit", str(PAGE))] + ([("continue", token)] if token else [])
+            page = _PAGE.decode(await self._kube.read(self._path, query))
+            for raw in page.items or []:
+                item = self._digest(raw)
+                if item is not None:
+                    items.append(item)
+            token = page.metadata.continue_ or ""
+            if not token:
+                self._version = page.metadata.resource_version
+                return Listed(tuple(items))
+            await asyncio.sleep(0)  # let people's commands through between pages
+
+    async def _watch(self) -> AsyncIterator[Seen[T] | None]:
+        query = [
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", self._version),
+            ("timeoutSeconds", str(self._seconds)),
+        ]
+        async with self._kube.stream(self._path, query, seconds=self._seconds + 15) as reader:
+            async for line in _lines(reader):
+                try:
+                    envelope = _ENVELOPE.decode(line)
+                except msgspec.MsgspecError:
+                    return  # not JSON, or half of it: cut on the way; the next watch brings it again
+                yield self._seen(envelope)
+
+    def _seen(self, envelope: _Envelope) -> Seen[T] | None:
+        if envelope.type == "BOOKMARK":
+            self._version = _BOOKMARK.decode(envelope.object).metadata.resource_version or self._version
+            return None
+        if envelope.type == "ERROR":
+            status = _STATUS.decode(envelope.object)
+            if status.code == 410:
+                raise Gone(status.message)
+            raise WireError(f"the watch reported: {status.message or status.code}")
+        item = self._digest(envelope.object)
+        if item is None:
+            return None
+        self._version = item.metadata.resource_version or self._version
+        return Seen(envelope.type, item)
+
+    def _digest(self, raw: msgspec.Raw) -> T | None:
+        """One object; one that can't be read is left out and reported, so that it can't stop the others."""
+        try:
+            return self._decode(raw)
+        except msgspec.MsgspecError as error:
+            self._on_trouble(f"an object of {self._resource} could not be read: {error}")
+            return None
+
+
+async def _lines(reader: Any) -> AsyncIterator[bytes]:
+    """Whole lines. What comes after the last newline was cut off and is dropped; the next watch brings it again."""
+    buffer = bytearray()
+    while True:
+        try:
+            chunk = await reader.readany()
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            return
+        if not chunk:
+            return
+        buffer += chunk
+        while (end := buffer.find(b"\n")) >= 0:
+            line = bytes(buffer[:end])
+            del buffer[: end + 1]
+            if line.strip():
+                yield line
+
+
+_PAGE = msgspec.json.Decoder(_Page)
+_ENVELOPE = msgspec.json.Decoder(_Envelope)
+_BOOKMARK = msgspec.json.Decoder(_Bookmark)
+_STATUS = msgspec.json.Decoder(_Status)

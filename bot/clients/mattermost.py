@@ -1,0 +1,264 @@
+"""Mattermost: mattermostdriver over a pooled session of ours, run in threads.
+
+The driver opens a connection per call, knows no timeout and drops status and error id of what it raises, so its client
+is replaced at the seam it offers (`client_cls`). Two pools of threads keep answers apart from edits: twenty slow
+edits must not hold up one dialog. A thread can't be cancelled and a timeout of `requests` is per read, so every
+call has a total deadline of its own here; a result that comes later is dropped.
+
+API: https://api.mattermost.com (v4)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from http.cookiejar import DefaultCookiePolicy
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import requests
+from mattermostdriver import Driver
+from mattermostdriver.client import Client
+from requests.adapters import HTTPAdapter
+
+from bot.clients.errors import Unreachable, WireError, of_status
+from bot.metrics import Metrics
+
+CONNECT_TIMEOUT, READ_TIMEOUT = 3.05, 8.0
+DEADLINE = 10.0
+"""Total seconds of one call."""
+
+PER_PAGE = 200
+"""Posts a page when looking for a card. Pages of 30 and 60 come from a cache, 200 does not (post_layer.go)."""
+
+Lane = Literal["answers", "edits"]
+_HOOK_ID = re.compile(r"[A-Za-z0-9]{26}")
+
+
+@dataclass(frozen=True)
+class StoredPost:
+    """A post as the server keeps it, as far as we look."""
+
+    id: str
+    user_id: str
+    create_at: float
+    root_id: str
+    deleted: bool
+    props: dict[str, Any]
+
+
+class PooledClient(Client):  # type: ignore[misc]  # the driver carries no types
+    """The driver's client over one kept-alive session a thread, with timeouts and errors that tell something."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        super().__init__(options)
+        self._local = threading.local()
+
+    def make_request(  # the driver's own signature
+        self,
+        method: str,
+        endpoint: str,
+        options: Any = None,
+        params: Any = None,
+        data: Any = None,
+        files: Any = None,
+        basepath: str | None = None,
+    ) -> requests.Response:
+        """One request.
+
+        Raises:
+            WireError: as `errors` has them.
+        """
+        base = self.url
+        if basepath is not None:
+            base = f"{self._options['scheme']}://{self._options['url']}:{self._options['port']}{basepath}"
+        try:
+            response = self._session().request(
+                method,
+                base + endpoint,
+                headers=self.auth_header(),
+                # a body on GET and DELETE makes some proxies refuse the request
+                json=options if method.lower() in {"post", "put"} and not (data or files) else None,
+                params=params,
+                data=data,
+                files=files,
+                verify=self._options["verify"],
+                timeout=(CONNECT_TIMEOUT, READ_TIMEOUT),
+            )
+        except (requests.ConnectTimeout, requests.exceptions.SSLError) as error:
+            raise Unreachable("Mattermost cannot be reached", uncertain=False) from error
+        except requests.ConnectionError as error:
+            refused = "NewConnectionError" in repr(error) or "refused" in repr(error)
+            raise Unreachable("Mattermost cannot be reached", uncertain=not refused) from error
+        except requests.RequestException as error:
+            raise Unreachable("Mattermost did not answer", uncertain=True) from error
+        if response.status_code >= 300:
+            raise _error(response)
+        return response
+
+    def _session(self) -> requests.Session:
+        session: requests.Session | None = getattr(self._local, "session", None)
+        if session is None:
+            session = requests.Session()
+            adapter = HTTPAdapter(pool_connections=1, pool_maxsize=1, max_retries=0)
+            session.mount("http://", adapter)
+            session.mount("https://", adapter)
+            # a session cookie would beat the token, and then want a CSRF header (authentication.go)
+            session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+            self._local.session = session
+        return session
+
+
+class Mattermost:
+    """What the bot does in Mattermost, as its own user."""
+
+    def __init__(self, url: str, token: str, metrics: Metrics, *, verify: bool | str = True) -> None:
+        parts = urlsplit(url)
+        scheme = parts.scheme or "https"
+        self._driver = Driver(
+            {
+                "scheme": scheme,
+                "url": parts.hostname or "localhost",
+                "port": parts.port or (443 if scheme == "https" else 80),
+                "basepath": parts.path.rstrip("/") + "/api/v4",
+                "verify": verify,
+                "token": token,
+            },
+            client_cls=PooledClient,
+        )
+        self._driver.client.token = token
+        self._subpath = parts.path.rstrip("/")
+        self._metrics = metrics
+        self._lanes: dict[Lane, ThreadPoolExecutor] = {
+            "answers": ThreadPoolExecutor(4, thread_name_prefix="mattermost-answers"),
+            "edits": ThreadPoolExecutor(8, thread_name_prefix="mattermost-edits"),
+        }
+        self.user_id = ""
+
+    def close(self) -> None:
+        """Let the threads end; calls under way are not waited for."""
+        for pool in self._lanes.values():
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    async def sign_in(self) -> str:
+        """The bot's own user id; fails where the token does not work.
+
+        Raises:
+            WireError: Forbidden for a token that is revoked or wrong.
+        """
+        me = await self._call("answers", "me", lambda: self._driver.users.get_user("me"))
+        self.user_id = str(me["id"])
+        return self.user_id
+
+    async def channel_id(self, team: str, channel: str) -> str:
+        """The id of a channel by the names in its address. NotFound where the bot can't see it."""
+        found = await self._call(
+            "answers", "channel", lambda: self._driver.channels.get_channel_by_name_and_team_name(team, channel)
+        )
+        return str(found["id"])
+
+    async def post(self, body: dict[str, Any], may: Callable[[], bool]) -> str:
+        """Create a post; `may` is asked in the worker thread, right before the write. Returns its id."""
+        created = await self._call("edits", "post", lambda: self._driver.posts.create_post(body), may)
+        return str(created["id"])
+
+    async def edit(self, post: str, body: dict[str, Any], may: Callable[[], bool]) -> None:
+        """Replace message and props of one of our posts."""
+        await self._call("edits", "edit", lambda: self._driver.posts.patch_post(post, body), may)
+
+    async def delete(self, post: str, may: Callable[[], bool]) -> None:
+        """Delete one of our posts."""
+        await self._call("edits", "delete", lambda: self._driver.posts.delete_post(post), may)
+
+    async def thread(self, post: str) -> list[StoredPost]:
+        """A post and its replies. NotFound where the root was deleted."""
+        found = await self._call("edits", "thread", lambda: self._driver.posts.get_thread(post))
+        return [_stored(p) for p in (found.get("posts") or {}).values()]
+
+    async def roots(self, channel: str, since: float) -> list[StoredPost]:
+        """Our own root posts of a channel, newest first, back to `since` (Unix seconds)."""
+        ours: list[StoredPost] = []
+        page = 0
+        while True:
+            params = {"collapsedThreads": "true", "per_page": PER_PAGE, "page": page}
+            found = await self._call(
+                "edits", "roots", partial(self._driver.posts.get_posts_for_channel, channel, params)
+            )
+            posts = [_stored(found["posts"][post]) for post in found.get("order") or []]
+            ours += [p for p in posts if p.user_id == self.user_id and not p.root_id and not p.deleted]
+            if len(posts) < PER_PAGE or posts[-1].create_at < since:
+                return [p for p in ours if p.create_at >= since]
+            page += 1
+
+    async def respond(self, response_url: str, text: str) -> None:
+        """Answer a slash command late, to the one who typed it.
+
+        The address is built from a header that the *user's* client sends, so only its last part is believed and the
+        rest is ours (api4/command.go). It lives for 30 minutes and five uses.
+        """
+        hook = response_url.rsplit("/", 1)[-1]
+        if not _HOOK_ID.fullmatch(hook):
+            return
+        body = {"response_type": "ephemeral", "text": text, "skip_slack_parsing": True}
+
+        def send() -> Any:
+            return self._driver.client.make_request(
+                "post", f"/hooks/commands/{hook}", options=body, basepath=self._subpath
+            )
+
+        await self._call("answers", "respond", send)
+
+    async def _call(
+        self, lane: Lane, operation: str, call: Callable[[], Any], may: Callable[[], bool] | None = None
+    ) -> Any:
+        started = time.monotonic()
+        outcome = "error"
+
+        def guarded() -> Any:
+            if time.monotonic() - started > DEADLINE:
+                raise Unreachable("Mattermost is too slow at the moment", uncertain=False)
+            if may is not None and not may():
+                raise Unreachable("another replica speaks now", uncertain=False)
+            return call()
+
+        try:
+            future = asyncio.get_running_loop().run_in_executor(self._lanes[lane], guarded)
+            result = await asyncio.wait_for(future, DEADLINE)
+            outcome = "ok"
+        except TimeoutError as error:
+            outcome = "timeout"
+            raise Unreachable("Mattermost did not answer in time", uncertain=True) from error
+        except WireError as error:
+            outcome = type(error).__name__
+            raise
+        finally:
+            self._metrics.calls.labels("mattermost", operation, outcome).observe(time.monotonic() - started)
+        return result
+
+
+def _stored(post: dict[str, Any]) -> StoredPost:
+    return StoredPost(
+        id=str(post["id"]),
+        user_id=str(post.get("user_id", "")),
+        create_at=float(post.get("create_at", 0)) / 1000,
+        root_id=str(post.get("root_id") or ""),
+        deleted=bool(post.get("delete_at")),
+        props=post.get("props") or {},
+    )
+
+
+def _error(response: requests.Response) -> WireError:
+    try:
+        body = response.json()
+        message, code = str(body.get("message") or ""), str(body.get("id") or "")
+    except (json.JSONDecodeError, requests.JSONDecodeError, AttributeError):
+        message, code = "", ""
+    reason = f"Mattermost answered {response.status_code}" + (f": {message}" if message else "")
+    return of_status(response.status_code, reason, code=code, retry_after=response.headers.get("Retry-After"))

@@ -1,0 +1,211 @@
+"""What the card of a run shows: values only, no wording.
+
+`card_of` is the desired state. Two cards that are equal look the same, so equality decides whether an edit is due.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from bot.core.memory import Request, read_request
+from bot.core.results import Results
+from bot.core.settings import Settings
+from bot.core.verdict import Outcome, deleted_outcome, expand_models, judge, results_of, test_node
+from bot.core.workflow import CREATOR_LABEL, CRON_LABEL, Node, Workflow
+
+
+class Stage(StrEnum):
+    """Where a run is on its way."""
+
+    QUEUED = "queued"
+    WAITING = "waiting"  # for a node with a GPU
+    WARMING = "warming"
+    TESTING = "testing"  # compiling included
+    FINISHING = "finishing"  # tests are over, the exit handler runs
+    ENDED = "ended"
+
+
+class OriginKind(StrEnum):
+    """What started a run."""
+
+    CHAT = "chat"
+    CRON = "cron"
+    CI = "ci"
+    API = "api"  # kubectl, argo, anything else
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Who or what asked. `user_name` is a Mattermost name for the chat, else what Argo knows, else ""."""
+
+    kind: OriginKind
+    user_id: str = ""
+    user_name: str = ""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a run was asked to do."""
+
+    models: tuple[str, ...]
+    all_models: bool
+    scope: str
+    epochs: str
+    ref: str
+    pool: str
+    gpu: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """Everything on the card of a run."""
+
+    short: str
+    name: str
+    stage: Stage
+    asked: Asked
+    origin: Origin
+    since: datetime | None = None
+    """When this stage began, as far as Argo says."""
+    detail: str = ""
+    """Argo's or the scheduler's words on why it waits."""
+    outcome: Outcome | None = None
+    commit: str = ""
+    seconds: int | None = None
+    """Length of the ended attempt."""
+    link: str = ""
+    notes: tuple[str, ...] = ()
+
+
+CI_LABEL = "gputest.bot/ci"
+"""Set by the CI manifest on runs that a push started; its value is the branch."""
+
+
+def short_name(name: str) -> str:
+    """What people call a run: the suffix of its Workflow's name; of a cron child's Unix time the last five digits."""
+    suffix = name.rsplit("-", 1)[-1]
+    return suffix[-5:] if suffix.isdigit() and len(suffix) > 5 else suffix
+
+
+def instant(text: str | None) -> datetime | None:
+    """A Kubernetes time; None where it is absent, null, the zero time, or unreadable."""
+    if not text:
+        return None
+    try:
+        value = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    value = value if value.tzinfo else value.replace(tzinfo=UTC)
+    return value if value.year > 1970 else None
+
+
+def origin_of(workflow: Workflow) -> Origin:
+    """Who asked: the chat request if it is this object's own, else what the labels tell."""
+    request = read_request(workflow)
+    if request is not None:
+        return _chat(request)
+    labels = workflow.labels
+    if labels.get(CRON_LABEL):
+        return Origin(OriginKind.CRON, user_name=labels[CRON_LABEL])
+    if CI_LABEL in labels:
+        return Origin(OriginKind.CI, user_name=labels[CI_LABEL])
+    return Origin(OriginKind.API, user_name=labels.get(CREATOR_LABEL, ""))
+
+
+def _chat(request: Request) -> Origin:
+    return Origin(OriginKind.CHAT, request.user_id, request.user_name)
+
+
+def asked_of(workflow: Workflow, settings: Settings) -> Asked:
+    """What the run was asked to do; the template's defaults stand in for what nobody said."""
+    names, defaults = settings.parameters, settings.defaults
+    models = expand_models(workflow.parameter(names.models), settings)
+    pool_name = workflow.parameter(names.pool) or defaults.pool
+    pool = settings.pool(pool_name)
+    return Asked(
+        models=models,
+        all_models=set(models) == set(settings.model_names),
+        scope=workflow.parameter(names.scope) or defaults.scope,
+        epochs=workflow.parameter(names.epochs) or str(defaults.epochs),
+        ref=workflow.parameter(names.ref) or defaults.ref,
+        pool=pool_name,
+        gpu=pool.gpu if pool else pool_name,
+    )
+
+
+def wants_posts(workflow: Workflow, settings: Settings) -> bool:
+    """False for a run that was started with `notify=false`."""
+    value = workflow.parameter(settings.parameters.notify)
+    return (value if value is not None else str(settings.defaults.notify)).strip().lower() != "false"
+
+
+def stage_of(workflow: Workflow, settings: Settings) -> tuple[Stage, Node | None]:
+    """Where the run is, and the node that says so. A Workflow whose only pod can't be placed is `Running` to Argo."""
+    if workflow.ended:
+        return Stage.ENDED, None
+    test = test_node(workflow, settings)
+    if test is not None and test.done:
+        return Stage.FINISHING, test
+    if test is not None:
+        if test.phase != "Pending":
+            return Stage.TESTING, test
+        return (Stage.WAITING if _unplaced(test) else Stage.WARMING), test
+    warmup = next((n for n in workflow.nodes.values() if n.template == settings.steps.warmup and not n.is_exit), None)
+    if warmup is None:
+        return Stage.QUEUED, None
+    if warmup.phase == "Pending" and _unplaced(warmup):
+        return Stage.WAITING, warmup
+    return Stage.WARMING, warmup
+
+
+def _unplaced(node: Node) -> bool:
+    """No node yet: the scheduler said so, or nobody has said anything (a fresh pod, a scheduling gate)."""
+    return not node.message or node.message.startswith(("Unschedulable", "pods ")) or "exceeded quota" in node.message
+
+
+def card_of(workflow: Workflow, settings: Settings, notes: tuple[str, ...] = (), *, deleted: bool = False) -> Card:
+    """The card that this run should have now. `deleted`: its object went, or will never end by itself."""
+    stage, node = stage_of(workflow, settings)
+    if deleted and stage is not Stage.ENDED:
+        stage, node = Stage.ENDED, None
+    status = workflow.status
+    started = instant(status.started_at if status else None)
+    finished = instant(status.finished_at if status else None)
+    since = instant(node.started_at) if node else started or instant(workflow.metadata.creation_timestamp)
+    outcome = None
+    if stage is Stage.ENDED:
+        outcome = judge(workflow, settings) if workflow.ended else deleted_outcome(workflow, settings)
+    results = outcome.results if outcome else None
+    if results is None and stage is Stage.FINISHING:
+        found = results_of(workflow, settings)
+        results = found if isinstance(found, Results) else None
+    return Card(
+        short=short_name(workflow.metadata.name),
+        name=workflow.metadata.name,
+        stage=stage,
+        asked=asked_of(workflow, settings),
+        origin=origin_of(workflow),
+        since=finished if stage is Stage.ENDED else since,
+        detail=_detail(workflow, stage, node),
+        outcome=outcome,
+        commit=results.commit if results else "",
+        seconds=int((finished - started).total_seconds()) if outcome and started and finished else None,
+        link=_link(workflow, settings),
+        notes=notes,
+    )
+
+
+def _detail(workflow: Workflow, stage: Stage, node: Node | None) -> str:
+    if stage is Stage.QUEUED:
+        return workflow.message
+    if stage in {Stage.WAITING, Stage.WARMING} and node is not None and node.phase == "Pending":
+        return node.message
+    return ""
+
+
+def _link(workflow: Workflow, settings: Settings) -> str:
+    if not settings.argo_url:
+        return ""
+    return f"{settings.argo_url.rstrip('/')}/workflows/{workflow.metadata.namespace}/{workflow.metadata.name}"

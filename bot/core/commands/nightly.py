@@ -1,0 +1,66 @@
+"""`/nightly`: switch the nightly run.
+
+    nightly := "enable" | "disable" | "status" | "help"
+
+`on` and `off` are taken too. Without a word it is `status`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.core.commands.grammar import nearest, split
+from bot.core.commands.spec import CommandSpec, ShowHelp
+from bot.core.errors import UserError
+
+SPEC = CommandSpec(
+    trigger="nightly",
+    summary="switches the nightly run",
+    usage="enable | disable | status | help",
+    examples=(
+        ("enable", "the nightly run starts at its next time"),
+        ("disable", "it does not"),
+        ("status", "on or off, and when it comes next"),
+        ("help", "this text"),
+    ),
+)
+
+_WORDS = {"enable": True, "on": True, "resume": True, "disable": False, "off": False, "suspend": False}
+
+
+@dataclass(frozen=True)
+class SwitchNightly:
+    enable: bool
+
+
+@dataclass(frozen=True)
+class ShowNightly:
+    pass
+
+
+Nightly = SwitchNightly | ShowNightly | ShowHelp
+
+
+def parse(text: str) -> Nightly:
+    """Read what was typed behind `/nightly`.
+
+    Raises:
+        UserError: not well formed, or no such word; the nearest one is named.
+
+    """
+    line = split(text)
+    if line.pairs or len(line.words) > 1:
+        raise UserError("I take one word: enable, disable or status.", f"/{SPEC.trigger} status")
+    word = line.words[0].lower() if line.words else "status"
+    if word == "help":
+        return ShowHelp(SPEC.trigger)
+    if word == "status":
+        return ShowNightly()
+    if word not in _WORDS:
+        near = nearest(word, ("enable", "disable", "status", "help"))
+        hint = f" Did you mean {near}?" if near else ""
+        raise UserError(
+            f"No word `{word.replace('`', chr(39))[:60]}`.{hint} I take enable, disable, status.",
+            f"/{SPEC.trigger} {near or 'status'}",
+        )
+    return SwitchNightly(_WORDS[word])

@@ -1,0 +1,103 @@
+"""Everything that can be asked for, in the imperative.
+
+Effects with an `id` come back as `EffectDone` or `EffectFailed`; `Answer` and `WakeAt` do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.core.card import Card
+from bot.core.memory import Patch
+
+
+@dataclass(frozen=True)
+class PatchWorkflow:
+    """One JSON patch on a Workflow. Done: the Workflow as it is now. A failed test: CONFLICT with the latest."""
+
+    id: str
+    namespace: str
+    name: str
+    patch: Patch
+    purpose: str
+
+
+@dataclass(frozen=True)
+class PostCard:
+    """Create the card. Done: the post's id.
+
+    `look_first`: somebody may have created it already; look in the channel, back to `since`, before posting.
+    """
+
+    id: str
+    key: str
+    """`uid:gen`, kept in the post's props."""
+    channel: str
+    card: Card
+    look_first: bool
+    since: float
+
+
+@dataclass(frozen=True)
+class EditCard:
+    """Make the card look like this. Done: None. GONE where a person deleted it."""
+
+    id: str
+    post: str
+    key: str
+    card: Card
+
+
+@dataclass(frozen=True)
+class SayInThread:
+    """Post the parts that the thread does not hold yet, in order. Done: None."""
+
+    id: str
+    post: str
+    channel: str
+    key: str
+    """`uid:attempt`; with a part's key it is kept in the reply's props."""
+    parts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class SubmitWorkflow:
+    """Create a run. Done: the Workflow. A taken name is success only if the request is ours, else EXISTS."""
+
+    id: str
+    namespace: str
+    name: str
+    template: str
+    parameters: dict[str, str]
+    request: str
+    """The request annotation's text."""
+
+
+@dataclass(frozen=True)
+class SetSuspend:
+    """Set a CronWorkflow's suspend flag and read it back. Done: the CronWorkflow as read."""
+
+    id: str
+    namespace: str
+    name: str
+    suspend: bool
+    annotations: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Answer a command: an ephemeral text for the one who asked, "" for none."""
+
+    request_id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class WakeAt:
+    """Come back with `Woke(key)` at `when` (Unix seconds). A later one with the same key replaces it."""
+
+    key: str
+    when: float
+
+
+Effect = PatchWorkflow | PostCard | EditCard | SayInThread | SubmitWorkflow | SetSuspend | Answer | WakeAt

@@ -1,0 +1,133 @@
+"""Everything that can happen, in the past tense. The clock, the lease and a lost answer are events as well."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from bot.core.workflow import CronWorkflow, Workflow
+
+
+@dataclass(frozen=True)
+class Installed:
+    """When the bot first ran in this cluster, in Unix seconds. Comes before the first list."""
+
+    at: float
+
+
+@dataclass(frozen=True)
+class LeaseWon:
+    """From now on this process may speak about runs."""
+
+
+@dataclass(frozen=True)
+class LeaseLost:
+    """Another process may speak now, or nobody knows: fall silent."""
+
+
+@dataclass(frozen=True)
+class WorkflowsListed:
+    """A complete list: what is not in it is gone. Sent at the start and after each gap of the watch."""
+
+    workflows: tuple[Workflow, ...]
+
+
+@dataclass(frozen=True)
+class WorkflowChanged:
+    workflow: Workflow
+
+
+@dataclass(frozen=True)
+class WorkflowDeleted:
+    workflow: Workflow
+
+
+@dataclass(frozen=True)
+class CronWorkflowsListed:
+    crons: tuple[CronWorkflow, ...]
+
+
+@dataclass(frozen=True)
+class CronWorkflowChanged:
+    cron: CronWorkflow
+
+
+@dataclass(frozen=True)
+class CronWorkflowDeleted:
+    cron: CronWorkflow
+
+
+@dataclass(frozen=True)
+class CommandTyped:
+    """A person sent a command. `request_id` is the same for the same sending, however often it arrives."""
+
+    request_id: str
+    trigger: str
+    text: str
+    user_id: str
+    user_name: str
+    channel_id: str
+    team_id: str = ""
+
+
+class Trouble(StrEnum):
+    """Why an effect failed, as far as it matters for what comes next."""
+
+    CONFLICT = "conflict"  # somebody else wrote first; `latest` is how it is now
+    GONE = "gone"  # the thing is not there any more
+    EXISTS = "exists"  # the name is taken
+    REFUSED = "refused"  # asking again the same way is pointless
+    BUSY = "busy"  # nothing was done; later it may be
+    UNCERTAIN = "uncertain"  # it may have been done: look before doing it again
+
+
+@dataclass(frozen=True)
+class EffectDone:
+    """`value` is the object as it is now, the id of the post, or None."""
+
+    id: str
+    value: Workflow | CronWorkflow | str | None = None
+
+
+@dataclass(frozen=True)
+class EffectFailed:
+    id: str
+    trouble: Trouble
+    reason: str
+    """For people: what happened, in plain words and without a secret."""
+    latest: Workflow | CronWorkflow | None = None
+    retry_after: float | None = None
+    """Seconds the other side asked us to wait."""
+
+
+@dataclass(frozen=True)
+class Woke:
+    """A `WakeAt` came due."""
+
+    key: str
+
+
+@dataclass(frozen=True)
+class Swept:
+    """Time to compare everything held with what is known to be stored."""
+
+
+Event = (
+    Installed
+    | LeaseWon
+    | LeaseLost
+    | WorkflowsListed
+    | WorkflowChanged
+    | WorkflowDeleted
+    | CronWorkflowsListed
+    | CronWorkflowChanged
+    | CronWorkflowDeleted
+    | CommandTyped
+    | EffectDone
+    | EffectFailed
+    | Woke
+    | Swept
+)
+
+Lane = Literal["people", "world"]

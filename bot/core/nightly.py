@@ -1,0 +1,77 @@
+"""The nightly run: a CronWorkflow and its suspend flag."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import msgspec
+
+from bot.core.schedule import next_times
+from bot.core.workflow import CronWorkflow
+
+SWITCHED = "gputest.bot/switched"
+"""Annotation on the CronWorkflow: who switched it last, when, to what."""
+
+
+class Switched(msgspec.Struct, frozen=True):
+    """Who switched the nightly run. It speaks of the present only while `suspend` is the flag's value."""
+
+    user: str
+    at: float
+    suspend: bool
+
+
+@dataclass
+class Nightly:
+    """What is held of CronWorkflows, by name; owned by the loop."""
+
+    crons: dict[str, CronWorkflow] = field(default_factory=dict)
+    listed: bool = False
+
+
+@dataclass(frozen=True)
+class NightlyView:
+    """What people are told about the nightly run."""
+
+    name: str
+    enabled: bool
+    schedules: tuple[str, ...]
+    timezone: str
+    upcoming: datetime | None
+    stopped: bool
+    failures: int
+    running: tuple[str, ...]
+    switched: Switched | None
+    complaint: str
+    """Argo's words where it can't use the schedule."""
+
+
+def view(cron: CronWorkflow, now: float) -> NightlyView:
+    """What is to be said about this CronWorkflow."""
+    upcoming = next_times(cron.schedules, cron.spec.timezone, now)
+    status = cron.status
+    conditions = (status.conditions if status else None) or []
+    return NightlyView(
+        name=cron.metadata.name,
+        enabled=not cron.suspended,
+        schedules=cron.schedules,
+        timezone=cron.spec.timezone or "",
+        upcoming=upcoming[0] if upcoming else None,
+        stopped=cron.stopped,
+        failures=(status.failed if status else None) or 0,
+        running=tuple(ref.name for ref in (status.active if status else None) or []),
+        switched=_switched(cron),
+        complaint=next((c.message for c in conditions if c.status == "True" and c.message), ""),
+    )
+
+
+def _switched(cron: CronWorkflow) -> Switched | None:
+    try:
+        switched = _DECODER.decode((cron.metadata.annotations or {}).get(SWITCHED, ""))
+    except (msgspec.ValidationError, msgspec.DecodeError):
+        return None
+    return switched if switched.suspend == cron.suspended else None
+
+
+_DECODER = msgspec.json.Decoder(Switched)

@@ -1,0 +1,212 @@
+"""What a person reads who typed a command: answers and refusals, seen by nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.core.card import Card, Stage
+from bot.core.commands.spec import CommandSpec
+from bot.core.errors import UserError
+from bot.core.nightly import NightlyView
+from bot.core.render.card import clock, origin_words
+from bot.core.render.escape import code, prose
+from bot.core.render.post import MAX_MESSAGE
+from bot.core.schedule import zone
+from bot.core.settings import Settings
+from bot.core.state import EndedRun
+
+MAX_RUNS = 30
+"""Runs listed by `status`."""
+
+_STAGES = {
+    Stage.QUEUED: "🕓 queued",
+    Stage.WAITING: "🟡 waiting for a GPU",
+    Stage.WARMING: "🟡 warming up",
+    Stage.TESTING: "🔵 compiling and testing",
+    Stage.FINISHING: "🔵 finishing",
+    Stage.ENDED: "⚪ being reported",
+}
+
+
+def refusal(error: UserError, *, started: bool = False) -> str:
+    """Why not, that nothing happened, and a line to copy."""
+    text = f"🤔 {error.text}"
+    if not started:
+        text += " Nothing was started."
+    return f"{text}\n{code(error.suggestion, 300)}" if error.suggestion else text
+
+
+def nothing_changed(error: UserError) -> str:
+    """The same for commands that switch instead of start."""
+    text = f"🤔 {error.text} Nothing was changed."
+    return f"{text}\n{code(error.suggestion, 300)}" if error.suggestion else text
+
+
+def no_such_command(trigger: str, known: Sequence[CommandSpec]) -> str:
+    """A trigger that was pointed at this bot by mistake."""
+    return f"🤔 I do not know {code('/' + trigger, 60)}. I know {', '.join(f'`/{spec.trigger}`' for spec in known)}."
+
+
+def help_text(spec: CommandSpec, settings: Settings) -> str:
+    """How a command is used; made from its SPEC."""
+    lines = [f"**/{spec.trigger}** {spec.summary}: `/{spec.trigger} {spec.usage}`"]
+    lines += [f"- `/{spec.trigger} {line}` · {what}" for line, what in spec.examples]
+    if spec.trigger == "gputest":
+        defaults = settings.defaults
+        lines += [
+            f"Models: {', '.join(prose(m, 30) for m in settings.model_names)}",
+            (
+                f"Scopes: {', '.join(settings.scopes)} · pools: {', '.join(prose(p.name, 40) for p in settings.pools)}"
+                f" · epochs: 1 to {settings.max_epochs}"
+            ),
+            (
+                f"Without a word on it: {','.join(defaults.models)}, {defaults.epochs} epochs, scope {defaults.scope},"
+                f" {'the default branch' if defaults.ref == 'HEAD' else code(defaults.ref)}"
+            ),
+        ]
+    return "\n".join(lines)
+
+
+def started(short: str, channel: str, *, posts: bool) -> str:
+    """A run was created and its card is elsewhere, or there will be none."""
+    if not posts:
+        name = prose(short, 40)
+        return f"🕓 **{name}** is started without a post. Ask for it with `/gputest status {name}`."
+    where = f" in ~{channel}" if channel else ""
+    return f"🕓 **{prose(short, 40)}** is started; its card is{where or ' on its way'}."
+
+
+def submit_failed(reason: str, name: str) -> str:
+    """The cluster did not take the run, or did not say."""
+    return (
+        f"⚠️ I could not start the run: {prose(reason, 300)}. It is called {code(name)} in case it was"
+        f" created after all: look with `/gputest status` before you try again."
+    )
+
+
+def submit_refused(reason: str) -> str:
+    """The cluster said no."""
+    return f"⚠️ The cluster refused the run: {prose(reason, 400)}. Nothing was started."
+
+
+def status(cards: Sequence[Card], ended: Sequence[tuple[str, EndedRun]], settings: Settings, *, listed: bool) -> str:
+    """What runs, what waits, and what ended last."""
+    if not listed:
+        return "I have just started and do not see the cluster yet. Ask again in a moment."
+    if not cards and not ended:
+        return "No run is under way, and I have seen none end. `/gputest help` shows how to start one."
+    lines = [run_line(card, settings) for card in cards[:MAX_RUNS]]
+    if len(cards) > MAX_RUNS:
+        lines.append(f"and {len(cards) - MAX_RUNS} more")
+    if not cards:
+        lines.append("No run is under way.")
+    if ended:
+        lines.append("Ended last: " + ", ".join(_ended(short, run) for short, run in ended))
+    return "\n".join(lines)[:MAX_MESSAGE]
+
+
+def run_line(card: Card, settings: Settings) -> str:
+    """One run under way."""
+    since = f", since {clock(card.since, settings)}" if card.since else ""
+    models = "all models" if card.asked.all_models else ", ".join(prose(m, 30) for m in card.asked.models[:6])
+    detail = f" · {prose(card.detail, 160)}" if card.detail else ""
+    return f"{_STAGES[card.stage]}{since}: **{prose(card.short, 40)}** · {models} · {origin_words(card.origin)}{detail}"
+
+
+def run_not_found(run: str, known: Sequence[str]) -> str:
+    """No run of that short name."""
+    names = ", ".join(code(name, 40) for name in known[:10])
+    hint = f" I know {names}." if names else " I know none at the moment."
+    return f"🤔 No run is called {code(run, 60)}.{hint}"
+
+
+def ended_line(short: str, run: EndedRun) -> str:
+    """One run that was reported."""
+    return f"{_ended(short, run)} (`{prose(run.name, 80)}`)"
+
+
+def _ended(short: str, run: EndedRun) -> str:
+    words = {
+        "passed": "✅", "failed": "❌", "broken": "🧱", "cancelled": "🚫", "timed_out": "⌛", "unknown": "❔",
+    }  # fmt: skip
+    verdict = run.verdict.value if run.verdict else "unknown"
+    return f"{words[verdict]} **{prose(short, 40)}** {verdict.replace('_', ' ')}"
+
+
+def nightly(view: NightlyView) -> str:
+    """On or off, when it comes next, who switched it."""
+    lines = [f"🌙 Nightly ({prose(view.name, 60)}) is **{'on' if view.enabled else 'off'}**{_next(view)}"]
+    if view.stopped:
+        failures = f" ({view.failures} failures)" if view.failures else ""
+        lines.append(
+            f"⚠️ Argo stopped it{failures}: its stop strategy fired. Switching it on starts nothing until it is reset."
+        )
+    if not view.schedules:
+        lines.append("⚠️ It has no schedule.")
+    if view.complaint:
+        lines.append(f"⚠️ Argo says: {prose(view.complaint, 300)}")
+    if view.running:
+        lines.append("Running: " + ", ".join(code(name, 80) for name in view.running))
+    if view.switched:
+        lines.append(f"Switched {'off' if view.switched.suspend else 'on'} by {prose(view.switched.user, 64)}")
+    return "\n".join(lines)
+
+
+def _next(view: NightlyView) -> str:
+    schedules = ", ".join(code(s, 60) for s in view.schedules)
+    where = view.timezone or "UTC, assumed"
+    text = f" · {schedules} ({where})" if schedules else ""
+    if view.enabled and view.upcoming and not view.stopped:
+        local = view.upcoming.astimezone(zone(view.timezone))
+        text += f" · next {local:%a %-d %b %H:%M %Z} ({view.upcoming:%H:%M} UTC)"
+    return text
+
+
+def nightly_switched(view: NightlyView, *, wanted: bool) -> str:
+    """The flag as it was read back after the change."""
+    if view.enabled is not wanted:
+        now = "on" if view.enabled else "off"
+        return f"⚠️ I set it, but read back that nightly is **{now}**. Something else sets it too (GitOps?)."
+    if view.stopped and wanted:
+        return "⚠️ The flag is set, but it will not run.\n" + nightly(view)
+    return f"✅ {nightly(view)}"
+
+
+def nightly_unknown(name: str, *, listed: bool) -> str:
+    """There is no such CronWorkflow, or nobody has looked yet."""
+    if not listed:
+        return "I have just started and do not see the cluster yet. Ask again in a moment."
+    return f"⚠️ There is no CronWorkflow {code(name, 60)} in the cluster, so there is nothing to switch. Apply it first."
+
+
+def nightly_without_schedule() -> str:
+    """Enabling would look like success and start nothing."""
+    return "⚠️ The nightly CronWorkflow has no schedule, so switching it on would start nothing. Nothing was changed."
+
+
+def nightly_failed(reason: str) -> str:
+    """The cluster did not take the change, or did not say."""
+    return f"⚠️ I could not switch nightly: {prose(reason, 300)}. See how it is with `/nightly status`."
+
+
+def working() -> str:
+    """The answer takes longer than a slash command may; it follows."""
+    return "⏳ Working on it; the answer follows."
+
+
+def internal_error(incident: str) -> str:
+    """Something is broken in the bot; the log has it under this name."""
+    return f"⚠️ That went wrong inside the bot, nothing was started. Its log has it as {code(incident, 20)}."
+
+
+def unknown_token() -> str:
+    """A slash command whose token the bot was not given: an admin has to act."""
+    return (
+        "🔒 I do not know the token that this slash command sends, so I did nothing. An admin has to put the command's"
+        " token (Integrations → Slash Commands) into the bot's secret `GPUTEST_COMMAND_TOKENS`."
+    )
+
+
+def not_ready(missing: str) -> str:
+    """The bot has just started."""
+    return f"⏳ I have just started and wait for {prose(missing, 100)}. Nothing was started; try again in a moment."

@@ -1,0 +1,275 @@
+"""The card: one post that follows a run.
+
+The message says state, name and what was asked, and changes with the stage only, so that search finds the verdict
+(search does not see attachments). Everything that moves is in the attachment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from bot.core.card import Asked, Card, Origin, OriginKind, Stage
+from bot.core.render.escape import code, prose
+from bot.core.render.post import AMBER, BLUE, GREEN, GREY, PURPLE, RED, Post
+from bot.core.results import BuildError, Suite, SuiteStatus
+from bot.core.settings import Settings
+from bot.core.verdict import ModelOutcome, ModelStatus, Outcome, Verdict
+
+BREAK = "  \n"
+"""A line break in Markdown."""
+
+MAX_LINES = 40
+"""Models listed one by one; more are counted."""
+
+MAX_TESTS = 3
+"""Failed tests named per model on the card; all are in the thread."""
+
+
+def render_card(card: Card, settings: Settings) -> Post:
+    """The post for a card."""
+    if card.outcome is not None:
+        return _ended(card, card.outcome, settings)
+    return _running(card, settings)
+
+
+def _running(card: Card, settings: Settings) -> Post:
+    what = _what(card)
+    since = f"since {clock(card.since, settings)}" if card.since else ""
+    models = _names("⚪", card.asked.models)
+    head, color, lines = {
+        Stage.QUEUED: ("🕓", GREY, [_reason(card.detail), since and f"Asked {since.removeprefix('since ')}"]),
+        Stage.WAITING: ("🟡", AMBER, [_reason(card.detail) or f"No {card.asked.gpu} node yet", since]),
+        Stage.WARMING: ("🟡", AMBER, [_reason(card.detail), since]),
+        Stage.TESTING: ("🔵", BLUE, [since, models]),
+        Stage.FINISHING: ("🔵", BLUE, ["The tests are over, the results are being reported", since]),
+    }[card.stage]
+    verb = {
+        Stage.QUEUED: "queued",
+        Stage.WAITING: f"waiting for {article(card.asked.gpu)} {prose(card.asked.gpu, 40)}",
+        Stage.WARMING: "warming up",
+        Stage.TESTING: "compiling and testing",
+        Stage.FINISHING: "finishing",
+    }[card.stage]
+    message = f"{head} **{prose(card.short, 40)} {verb}** · {what}"
+    return Post(message, _join([*(_first_upper(line) for line in lines if line), *_foot(card)]), color)
+
+
+def _ended(card: Card, outcome: Outcome, settings: Settings) -> Post:
+    head, color = _HEADS[outcome.verdict]
+    message = f"{head} **{headline(card)}** · {prose(card.asked.epochs, 12)} {_epochs_word(card.asked)} · {_ref(card)}"
+    lines = [*_outcome_lines(outcome), *_reason_lines(outcome), _length(card, settings), *_foot(card)]
+    return Post(message, _join(line for line in lines if line), color)
+
+
+_HEADS = {
+    Verdict.PASSED: ("✅", GREEN),
+    Verdict.FAILED: ("❌", RED),
+    Verdict.BROKEN: ("🧱", RED),
+    Verdict.CANCELLED: ("🚫", GREY),
+    Verdict.TIMED_OUT: ("⌛", RED),
+    Verdict.UNKNOWN: ("❔", PURPLE),
+}
+
+
+def headline(card: Card) -> str:
+    """The whole verdict in a few words; the notice uses it too."""
+    outcome, short = card.outcome, prose(card.short, 40)
+    if outcome is None:
+        raise AssertionError("only an ended run has a headline")
+    total = len(outcome.models)
+    if outcome.verdict is Verdict.PASSED:
+        return f"{short}: {_all_green(total)}"
+    if outcome.verdict is Verdict.FAILED:
+        return f"{short}: {_failed_words(outcome, total)}"
+    return {
+        Verdict.BROKEN: f"{short} did not {_build_verb(outcome)}",
+        Verdict.CANCELLED: f"{short} cancelled",
+        Verdict.TIMED_OUT: f"{short} out of time",
+        Verdict.UNKNOWN: f"{short}: no verdict",
+    }[outcome.verdict]
+
+
+def _all_green(total: int) -> str:
+    return "1 model green" if total == 1 else f"all {total} green"
+
+
+def _failed_words(outcome: Outcome, total: int) -> str:
+    failed = outcome.of(ModelStatus.FAILED)
+    names = ", ".join(prose(m.name, 30) for m in failed[:5]) + (" …" if len(failed) > 5 else "")
+    words = [f"{len(failed)} of {total} failed: {names}"] if failed else []
+    if outcome.shared_red:
+        words.append(f"shared suites failed: {', '.join(prose(s.suite, 30) for s in outcome.shared_red)}")
+    return ", ".join(words)
+
+
+def _build_verb(outcome: Outcome) -> str:
+    build = outcome.results.build if outcome.results else None
+    return "link" if build and build.errors and all(e.kind == "link" for e in build.errors) else "compile"
+
+
+def _outcome_lines(outcome: Outcome) -> list[str]:
+    if outcome.verdict is Verdict.BROKEN:
+        return [*_build_lines(outcome), "No test ran."]
+    failed = outcome.of(ModelStatus.FAILED)
+    lines = [_failed_line(model) for model in failed[:MAX_LINES]]
+    lines += [f"❌ {_suite_words(suite)}" for suite in outcome.shared_red]
+    passed = outcome.of(ModelStatus.PASSED)
+    if passed:
+        lines.append(_green_line(outcome, passed, bool(failed)))
+    lines += _unknown_lines(outcome)
+    if outcome.without_tests and outcome.verdict in {Verdict.PASSED, Verdict.FAILED}:
+        names = ", ".join(prose(n, 30) for n in outcome.without_tests)
+        lines.append(f"No integration tests: {names}")
+    return lines
+
+
+def _green_line(outcome: Outcome, passed: tuple[ModelOutcome, ...], some_failed: bool) -> str:
+    shared = outcome.shared and not outcome.shared_red and all(s.status is SuiteStatus.PASSED for s in outcome.shared)
+    line = f"✅ {len(passed)} others" if some_failed and len(passed) > 3 else _names("✅", [m.name for m in passed])
+    return line + (", shared suites green" if shared else "")
+
+
+def _unknown_lines(outcome: Outcome) -> list[str]:
+    lines = []
+    for model in outcome.of(ModelStatus.UNKNOWN) if outcome.results else ():
+        why = next((s.reason for s in model.suites if s.status is SuiteStatus.UNKNOWN and s.reason), "")
+        lines.append(f"❔ **{prose(model.name, 30)}**{': ' + prose(why, 100) if why else ''}")
+    not_run = outcome.of(ModelStatus.NOT_RUN)
+    if not_run:
+        lines.append(_names("⚪ Not run:", [m.name for m in not_run]))
+    if not outcome.results:
+        lines.append(f"Nothing is known of {_count(len(outcome.models))}")
+    lines += [f"❔ shared suite {_suite_words(s)}" for s in outcome.shared if s.status is SuiteStatus.UNKNOWN]
+    return lines[: MAX_LINES + 1]
+
+
+def _failed_line(model: ModelOutcome) -> str:
+    line = f"❌ **{prose(model.name, 30)}** {model.green}/{model.counted} suites"
+    tests = [code(test, 80) for suite in model.suites for test in suite.failed_tests]
+    other = [
+        f"{prose(suite.suite, 40)} {_STATUS_WORDS[suite.status]}"
+        for suite in model.suites
+        if suite.status in {SuiteStatus.BROKEN, SuiteStatus.TIMED_OUT, SuiteStatus.KILLED}
+    ]
+    shown = [*tests[:MAX_TESTS], *other[:MAX_TESTS]]
+    more = len(tests) + len(other) - len(shown)
+    if shown:
+        line += ": " + ", ".join(shown) + (f" and {more} more" if more else "")
+    return line
+
+
+def _suite_words(suite: Suite) -> str:
+    tests = ", ".join(code(test, 80) for test in suite.failed_tests[:MAX_TESTS])
+    return f"**{prose(suite.suite, 40)}** (shared) {_STATUS_WORDS[suite.status]}{': ' + tests if tests else ''}"
+
+
+_STATUS_WORDS = {
+    SuiteStatus.PASSED: "passed",
+    SuiteStatus.FAILED: "failed",
+    SuiteStatus.SKIPPED: "skipped",
+    SuiteStatus.BROKEN: "never got to test",
+    SuiteStatus.TIMED_OUT: "timed out",
+    SuiteStatus.KILLED: "was killed",
+    SuiteStatus.UNKNOWN: "unknown",
+}
+
+
+def _build_lines(outcome: Outcome) -> list[str]:
+    build = outcome.results.build if outcome.results else None
+    errors = build.errors if build else []
+    lines = [_error_line(error) for error in errors[:5]]
+    if len(errors) > 5:
+        lines.append(f"and {len(errors) - 5} more errors")
+    return lines or ["The build failed without a message that I can read."]
+
+
+def _error_line(error: BuildError) -> str:
+    where = f"{error.file}:{error.line}" if error.file and error.line else error.file
+    return f"{code(where)} {prose(error.message, 200)}" if where else prose(error.message, 200)
+
+
+def _reason_lines(outcome: Outcome) -> list[str]:
+    lines = [_first_upper(prose(outcome.reason, 300))] if outcome.reason else []
+    if outcome.verdict in {Verdict.UNKNOWN, Verdict.CANCELLED, Verdict.TIMED_OUT}:
+        lines.append("**Not a pass.**")
+    return lines
+
+
+def _length(card: Card, settings: Settings) -> str:
+    if card.seconds is None or card.since is None:
+        return ""
+    return f"{duration(card.seconds)}, ended {clock(card.since, settings)}"
+
+
+def duration(seconds: int) -> str:
+    """A length as people say it: `41 s`, `36 min`, `1 h 30 min`."""
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def clock(when: datetime, settings: Settings) -> str:
+    """A clock time in the configured zone, which is named."""
+    return f"{when.astimezone(ZoneInfo(settings.timezone)):%H:%M %Z}"
+
+
+def article(gpu: str) -> str:
+    """`an H100`, `an L4`, `a T4`: GPU names are spelled out, and so is the article."""
+    return "an" if gpu[:1].upper() in "AEFHILMNORSX8" else "a"
+
+
+def origin_words(origin: Origin) -> str:
+    """Who or what asked, without ringing anybody."""
+    name = prose(origin.user_name, 64)
+    return {
+        OriginKind.CHAT: f"for {name}",
+        OriginKind.CRON: f"by the schedule {name}",
+        OriginKind.CI: f"by a push to {name}" if name else "by a push",
+        OriginKind.API: f"by {name}, not from the chat" if name else "not from the chat",
+    }[origin.kind]
+
+
+def _what(card: Card) -> str:
+    asked = card.asked
+    models = "all models" if asked.all_models else ", ".join(prose(m, 30) for m in asked.models[:6])
+    if not asked.all_models and len(asked.models) > 6:
+        models += f" and {len(asked.models) - 6} more"
+    scope = "" if asked.scope == "all" else f", {prose(asked.scope, 20)} tests"
+    return f"{models}{scope}, {prose(asked.epochs, 12)} {_epochs_word(asked)} · {_ref(card)}"
+
+
+def _epochs_word(asked: Asked) -> str:
+    return "epoch" if asked.epochs == "1" else "epochs"
+
+
+def _ref(card: Card) -> str:
+    ref = "default branch" if card.asked.ref == "HEAD" else code(card.asked.ref, 80)
+    return f"{ref} {code(card.commit[:7])}" if card.commit else ref
+
+
+def _foot(card: Card) -> list[str]:
+    link = f" · [Argo]({card.link})" if card.link else ""
+    return [*(prose(note) for note in card.notes), f"{_first_upper(origin_words(card.origin))}{link}"]
+
+
+def _reason(detail: str) -> str:
+    return prose(detail, 300)
+
+
+def _names(mark: str, names: Iterable[str]) -> str:
+    return f"{mark} {', '.join(prose(name, 30) for name in names)}"
+
+
+def _count(models: int) -> str:
+    return "the model" if models == 1 else f"the {models} models"
+
+
+def _first_upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _join(lines: Iterable[str]) -> str:
+    return BREAK.join(lines)

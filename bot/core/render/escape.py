@@ -1,0 +1,55 @@
+"""Text from outside, made harmless for Mattermost's Markdown.
+
+Mattermost parses mentions in text nodes only and splits a name at U+200B (notification.go), a backslash does not
+help there. Control characters and NUL make PostgreSQL refuse a post for good (they look like a passing 500).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
+_MARKDOWN = re.compile(r"([\\`*_~\[\]<>|#])")
+_EMOJI = re.compile(r":(?=[A-Za-z0-9_+-]+:)")
+_URL = re.compile(r"(?i)\b(https?|ftp|mailto):(?=/|\S)")
+_MENTION_NAME = re.compile(r"[a-z][a-z0-9._-]{0,63}")
+
+ZERO_WIDTH = "\u200b"
+
+
+def clean(text: str) -> str:
+    """Without ANSI sequences, control characters and lone surrogates; newlines and tabs stay."""
+    text = _ANSI.sub("", text)
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in {"Cc", "Cs"})
+
+
+def prose(text: str, limit: int = 300) -> str:
+    """One line of outside text inside a sentence: cut, no Markdown, no mention, no emoji, no link."""
+    line = " ".join(clean(text).split())
+    line = line if len(line) <= limit else line[: limit - 1] + "…"
+    line = _EMOJI.sub(":" + ZERO_WIDTH, line)
+    line = _URL.sub(r"\1" + ZERO_WIDTH + ":", line)
+    return _MARKDOWN.sub(r"\\\1", line).replace("@", "@" + ZERO_WIDTH)
+
+
+def code(text: str, limit: int = 120) -> str:
+    """Outside text as a code span, in which neither Markdown nor mentions are read. Never empty, never left open."""
+    line = " ".join(clean(text).split()).replace("`", "'").replace("|", "¦")
+    line = line if len(line) <= limit else line[: limit - 1] + "…"
+    return f"`{line or ' '}`"
+
+
+def fenced(text: str, limit: int = 3000) -> str:
+    """Outside text as a block; the fence is longer than any run of backticks inside. The end is what is kept."""
+    text = clean(text).strip("\n")
+    text = text if len(text) <= limit else "…" + text[-(limit - 1) :]
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def mention(user_name: str) -> str:
+    """The one way to ring somebody. A name that is none of Mattermost's is shown and rings nobody."""
+    lowered = user_name.lower()
+    return f"@{lowered}" if _MENTION_NAME.fullmatch(lowered) else prose(user_name, 64)

@@ -1,0 +1,105 @@
+"""What stands under a card: the failures, and the one notice that rings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.core.card import Card, OriginKind
+from bot.core.memory import Ended
+from bot.core.render.card import duration, headline
+from bot.core.render.escape import code, fenced, mention, prose
+from bot.core.render.post import MAX_MESSAGE
+from bot.core.results import RED, Suite, SuiteStatus
+from bot.core.settings import Settings
+from bot.core.verdict import ModelStatus, Verdict
+
+MAX_FAILURES = 12
+"""Replies with failures under one card; what is beyond is counted in the last one."""
+
+MAX_TESTS = 40
+"""Failed tests named in one reply."""
+
+_MARKS = {
+    Verdict.PASSED: "✅",
+    Verdict.FAILED: "❌",
+    Verdict.BROKEN: "🧱",
+    Verdict.CANCELLED: "🚫",
+    Verdict.TIMED_OUT: "⌛",
+    Verdict.UNKNOWN: "❔",
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One reply under a card. `key` names it within its attempt, so that it is said once."""
+
+    key: str
+    text: str
+
+
+def failure_parts(card: Card) -> tuple[Part, ...]:
+    """A reply for each failed model and red shared suite."""
+    if card.outcome is None:
+        return ()
+    groups = [(m.name, m.suites) for m in card.outcome.of(ModelStatus.FAILED)]
+    groups += [(s.suite, (s,)) for s in card.outcome.shared_red]
+    parts = [Part(f"failure:{name}", _failure(name, suites)) for name, suites in groups[:MAX_FAILURES]]
+    if len(groups) > MAX_FAILURES:
+        rest = ", ".join(prose(name, 30) for name, _ in groups[MAX_FAILURES:])
+        parts.append(Part("failure:more", f"Failed as well: {rest}"[:MAX_MESSAGE]))
+    return tuple(parts)
+
+
+def _failure(name: str, suites: tuple[Suite, ...]) -> str:
+    blocks = [f"❌ **{prose(name, 30)}**", *(_suite(suite) for suite in suites if suite.status in RED)]
+    return "\n".join(blocks)[:MAX_MESSAGE]
+
+
+def _suite(suite: Suite) -> str:
+    total = suite.passed + suite.failed
+    how = {
+        SuiteStatus.FAILED: f"{suite.failed} of {total} failed" if suite.failed else f"exit code {suite.exit_code}",
+        SuiteStatus.BROKEN: "never got to test",
+        SuiteStatus.TIMED_OUT: "timed out",
+        SuiteStatus.KILLED: "was killed",
+    }[suite.status]
+    reason = f" ({prose(suite.reason, 200)})" if suite.reason else ""
+    lines = [f"suite {code(suite.suite, 60)} · {how}{reason} · {duration(int(suite.seconds))}"]
+    lines += [f"- {code(test, 160)}" for test in suite.failed_tests[:MAX_TESTS]]
+    if len(suite.failed_tests) > MAX_TESTS:
+        lines.append(f"- and {len(suite.failed_tests) - MAX_TESTS} more")
+    if suite.tail:
+        lines.append(fenced(suite.tail, 1500))
+    return "\n".join(lines)
+
+
+def summary(card: Card) -> str:
+    """The notice without the names: the whole verdict in its first 60 characters, for a push preview."""
+    outcome = card.outcome
+    if outcome is None:
+        raise AssertionError("only an ended run has a summary")
+    line = f"{_MARKS[outcome.verdict]} {headline(card)}"
+    if outcome.verdict is Verdict.UNKNOWN and outcome.reason:
+        line += f" · {prose(outcome.reason, 200)}"
+    if outcome.verdict is Verdict.PASSED and card.seconds is not None:
+        line += f", {duration(card.seconds)}"
+    if outcome.verdict in {Verdict.UNKNOWN, Verdict.CANCELLED, Verdict.TIMED_OUT}:
+        line += " · not a pass"
+    return line
+
+
+def notice(card: Card, ended: Ended, settings: Settings) -> Part | None:
+    """The one message at the end of an attempt that rings for somebody; None where nobody is to be rung."""
+    names = _rung(card, ended, settings)
+    if names is None:
+        return None
+    ringing = " ".join(mention(name) for name in names)
+    return Part("notice", f"{ringing} {ended.summary}".strip()[:MAX_MESSAGE])
+
+
+def _rung(card: Card, ended: Ended, settings: Settings) -> tuple[str, ...] | None:
+    if card.origin.kind is OriginKind.CHAT:
+        return (card.origin.user_name,)
+    if card.origin.kind is OriginKind.CI and ended.verdict == Verdict.PASSED:
+        return None  # green pushes stay silent
+    return settings.owners

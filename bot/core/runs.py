@@ -1,0 +1,363 @@
+"""A run: what is held of it, and the next step that brings the world closer to what it should be.
+
+The steps, in this order, each one effect, each safe to repeat:
+
+    claim -> journal the end -> post the card -> remember the card -> edit the card
+          -> say failures and notice in the thread -> release
+
+`next_effect` looks at the Workflow, its memory and what this process knows, and returns the first step that is
+missing. Nothing else decides what is said about a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from bot.core.card import Card, OriginKind, card_of, instant, origin_of, wants_posts
+from bot.core.effects import EditCard, PatchWorkflow, PostCard, SayInThread
+from bot.core.events import EffectDone, EffectFailed, Trouble
+from bot.core.memory import (
+    FINALIZER,
+    Ended,
+    Memory,
+    Patch,
+    claim_patch,
+    let_go_patch,
+    memory_patch,
+    read_memory,
+    read_request,
+    release_patch,
+    shutdown_patch,
+)
+from bot.core.render.thread import Part, failure_parts, notice, summary
+from bot.core.settings import Settings
+from bot.core.workflow import Workflow
+
+CLAIM, CLAIM_AGAIN, JOURNAL, REMEMBER, FORGET_CARD, RELEASE, SHUT_DOWN = (
+    "claim", "claim-again", "journal", "remember", "forget-card", "release", "shut-down",
+)  # fmt: skip
+
+RunEffect = PatchWorkflow | PostCard | EditCard | SayInThread
+
+UNSEEN = "An earlier attempt ended while I was away; its results are not known."
+
+
+@dataclass
+class Run:
+    """Everything held of one run while it is owed. Owned by the loop."""
+
+    workflow: Workflow
+    memory: Memory | None = None
+    pending: RunEffect | None = None
+    failures: int = 0
+    not_before: float = 0.0
+    born_here: bool = False
+    """This process claimed the run, so nobody else can have posted its card."""
+    doubtful: bool = False
+    """A request to post the card was never answered: look before posting."""
+    post: str = ""
+    shown: Card | None = None
+    edited_at: float = 0.0
+    said: set[str] = field(default_factory=set)
+    """Attempts whose notice and failures stand in the thread."""
+    card_lost: bool = False
+    deleting_since: float | None = None
+    gone: bool = False
+    """The object does not exist any more: what is owed can be said, nothing can be written."""
+
+    @property
+    def uid(self) -> str:
+        return self.workflow.metadata.uid
+
+    @property
+    def waits_for(self) -> str | None:
+        """The id of the outstanding effect."""
+        return self.pending.id if self.pending is not None else None
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a decision depends on besides the run."""
+
+    now: float
+    settings: Settings
+    installed_at: float
+    effect_id: str
+
+
+def is_ours(workflow: Workflow, settings: Settings) -> bool:
+    """A run is a workflow of the test template, however it was started."""
+    return workflow.template == settings.template
+
+
+def is_owed(workflow: Workflow, installed_at: float) -> bool:
+    """Whether anything is still to be said about this run.
+
+    An end before the bot's installation is not owed unless it carries our finalizer: a first start beside ten
+    thousand old runs says nothing about them.
+    """
+    memory = read_memory(workflow)
+    if workflow.ended and memory is not None and memory.reported == workflow.attempt:
+        return FINALIZER in workflow.finalizers
+    if FINALIZER in workflow.finalizers or not workflow.ended:
+        return True
+    status = workflow.status
+    finished = instant(status.finished_at if status else None)
+    return finished is not None and finished.timestamp() > installed_at
+
+
+def is_older(workflow: Workflow, than: Workflow) -> bool:
+    """Whether the object was written before `than` was. Versions of one resource are ordered (api-concepts)."""
+    mine, other = workflow.metadata.resource_version, than.metadata.resource_version
+    return mine.isdecimal() and other.isdecimal() and int(mine) < int(other)
+
+
+def observe(run: Run, workflow: Workflow, now: float) -> None:
+    """Take in the latest state of the object; an older one that arrives late changes nothing."""
+    if is_older(workflow, run.workflow):
+        return
+    run.workflow = workflow
+    run.memory = read_memory(workflow)
+    if run.memory is not None and run.memory.post and not run.card_lost:
+        run.post = run.memory.post
+    if workflow.metadata.deletion_timestamp and run.deleting_since is None:
+        run.deleting_since = now
+
+
+def doubt(run: Run) -> None:
+    """Another process may have spoken meanwhile: what this one knew of the chat is not known any more."""
+    run.shown, run.said, run.born_here, run.failures, run.not_before = None, set(), False, 0, 0.0
+
+
+def is_over(run: Run, moment: Moment) -> bool:
+    """Ended, or gone, or deleted and not ending."""
+    if run.workflow.ended or run.gone:
+        return True
+    return run.deleting_since is not None and moment.now - run.deleting_since >= moment.settings.deletion_seconds
+
+
+def desired_card(run: Run, moment: Moment) -> Card:
+    """The card that the run should have now."""
+    notes = (UNSEEN,) if _missed_an_end(run) else ()
+    return card_of(run.workflow, moment.settings, notes, deleted=is_over(run, moment))
+
+
+def _missed_an_end(run: Run) -> bool:
+    memory = run.memory
+    if memory is None or not memory.seen or memory.seen == run.workflow.attempt:
+        return False
+    return memory.ended(memory.seen) is None and memory.reported != memory.seen
+
+
+def next_effect(run: Run, moment: Moment) -> RunEffect | None:
+    """The first step that is missing, None where nothing is or something is under way."""
+    if run.pending is not None or moment.now < run.not_before:
+        return None
+    return _hold(run, moment) or _show(run, moment) or _finish(run, moment)
+
+
+def wake_at(run: Run, moment: Moment) -> float | None:
+    """When to look at this run again though nothing happens."""
+    if run.pending is not None:
+        return None
+    times = [run.not_before] if run.not_before > moment.now else []
+    if run.deleting_since is not None and not is_over(run, moment):
+        times.append(run.deleting_since + moment.settings.deletion_seconds)
+    if run.post and run.shown is not None and desired_card(run, moment) != run.shown:
+        times.append(run.edited_at + moment.settings.coalesce_seconds)
+    return min((t for t in times if t > moment.now), default=None)
+
+
+def _hold(run: Run, moment: Moment) -> RunEffect | None:
+    """Claim the run, let an abandoned one end, and journal its end before it is said."""
+    if run.gone:
+        return None
+    workflow, memory = run.workflow, run.memory
+    if memory is None or (FINALIZER not in workflow.finalizers and not workflow.metadata.deletion_timestamp):
+        if memory is not None and workflow.ended and memory.reported == workflow.attempt:
+            return None  # released
+        claimed = _new_memory(workflow, moment)
+        if memory is not None:
+            claimed = msgspec.structs.replace(memory, seen=workflow.attempt or memory.seen)
+        purpose = CLAIM if memory is None else CLAIM_AGAIN
+        return _patch(run, moment, claim_patch(workflow, claimed), purpose)
+    if run.card_lost:
+        fresh = msgspec.structs.replace(memory, gen=memory.gen + 1, post="")
+        return _patch(run, moment, memory_patch(workflow, fresh), FORGET_CARD)
+    if workflow.metadata.deletion_timestamp and not workflow.ended and not workflow.spec.shutdown:
+        return _patch(run, moment, shutdown_patch(workflow, "Terminate"), SHUT_DOWN)
+    if is_over(run, moment) and memory.ended(workflow.attempt) is None:
+        card = desired_card(run, moment)
+        verdict = card.outcome.verdict if card.outcome else ""
+        entry = Ended(attempt=workflow.attempt, verdict=verdict, summary=summary(card))
+        return _patch(run, moment, memory_patch(workflow, memory.with_end(entry)), JOURNAL)
+    return None
+
+
+def _show(run: Run, moment: Moment) -> RunEffect | None:
+    """Bring the card to its desired state."""
+    memory = run.memory
+    if memory is None or not wants_posts(run.workflow, moment.settings):
+        return None
+    card = desired_card(run, moment)
+    if not run.post:
+        look = run.doubtful or not run.born_here
+        ready = memory.claimed_at + moment.settings.settle_seconds
+        if look and not run.doubtful and moment.now < ready and not run.gone:
+            run.not_before = ready  # whoever claimed it may still be posting
+            return None
+        key, since = f"{run.uid}:{memory.gen}", memory.claimed_at - 300
+        return _pending(run, PostCard(moment.effect_id, key, memory.channel, card, look, since))
+    if memory.post != run.post and not run.gone:
+        seen = msgspec.structs.replace(memory, post=run.post, seen=run.workflow.attempt or memory.seen)
+        return _patch(run, moment, memory_patch(run.workflow, seen), REMEMBER)
+    return _edit(run, moment, card, memory)
+
+
+def _edit(run: Run, moment: Moment, card: Card, memory: Memory) -> RunEffect | None:
+    if card == run.shown:
+        return None
+    settled = run.shown is not None and run.shown.stage is card.stage and run.shown.outcome == card.outcome
+    if settled and moment.now < run.edited_at + moment.settings.coalesce_seconds:
+        return None
+    return _pending(run, EditCard(moment.effect_id, run.post, f"{run.uid}:{memory.gen}", card))
+
+
+def _finish(run: Run, moment: Moment) -> RunEffect | None:
+    """Say each journaled end once, then let the object go."""
+    memory, workflow = run.memory, run.workflow
+    if memory is None:
+        return None
+    posts = wants_posts(workflow, moment.settings)
+    over = is_over(run, moment)
+    current = workflow.attempt if over else None
+    for entry in _unsaid(run, memory, current) if posts and run.post else ():
+        parts = _parts(run, moment, entry, complete=entry.attempt == current)
+        if not parts:
+            run.said.add(entry.attempt)
+            continue
+        key = f"{run.uid}:{entry.attempt}"
+        said = tuple((part.key, part.text) for part in parts)
+        return _pending(run, SayInThread(moment.effect_id, run.post, memory.channel, key, said))
+    if not over or run.gone or (posts and (run.shown is None or desired_card(run, moment) != run.shown)):
+        return None
+    if not workflow.ended:
+        return _patch(run, moment, let_go_patch(workflow), RELEASE) if FINALIZER in workflow.finalizers else None
+    if memory.reported == workflow.attempt and FINALIZER not in workflow.finalizers:
+        return None
+    done = msgspec.structs.replace(memory, reported=workflow.attempt, seen=workflow.attempt)
+    return _patch(run, moment, release_patch(workflow, done), RELEASE)
+
+
+def _unsaid(run: Run, memory: Memory, current: str | None) -> list[Ended]:
+    """Journaled ends that are owed: all after the last reported one; a gone run's end was never journaled."""
+    entries = list(memory.journal)
+    attempts = [entry.attempt for entry in entries]
+    if memory.reported in attempts:
+        entries = entries[attempts.index(memory.reported) + 1 :]
+    if run.gone and current is not None and current not in attempts:
+        entries.append(Ended(attempt=current, verdict="", summary=""))
+    return [entry for entry in entries if entry.attempt not in run.said]
+
+
+def _parts(run: Run, moment: Moment, entry: Ended, *, complete: bool) -> list[Part]:
+    """The replies of one end. Of an attempt that was retried since, only what was journaled is left."""
+    card = desired_card(run, moment)
+    if complete and card.outcome is not None:
+        entry = Ended(entry.attempt, card.outcome.verdict, summary(card))
+    parts = list(failure_parts(card)) if complete else []
+    last = notice(card, entry, moment.settings)
+    return [*parts, last] if last else parts
+
+
+def _new_memory(workflow: Workflow, moment: Moment) -> Memory:
+    return Memory(
+        uid=workflow.metadata.uid,
+        name=workflow.metadata.name,
+        channel=channel_of(workflow, moment.settings),
+        claimed_at=moment.now,
+        seen=workflow.attempt,
+    )
+
+
+def channel_of(workflow: Workflow, settings: Settings) -> str:
+    """Where the card of a run belongs."""
+    channels, origin = settings.channels, origin_of(workflow)
+    request = read_request(workflow)
+    if request is not None and request.channel in channels.also:
+        return request.channel
+    by_origin = {OriginKind.CRON: channels.nightly, OriginKind.CI: channels.push}
+    return by_origin.get(origin.kind) or channels.default
+
+
+def _patch(run: Run, moment: Moment, patch: Patch, purpose: str) -> RunEffect:
+    meta = run.workflow.metadata
+    return _pending(run, PatchWorkflow(moment.effect_id, meta.namespace, meta.name, patch, purpose))
+
+
+def _pending(run: Run, effect: RunEffect) -> RunEffect:
+    run.pending = effect
+    return effect
+
+
+def done(run: Run, event: EffectDone, now: float) -> None:
+    """The outstanding effect of this run came to its end."""
+    effect, run.pending = run.pending, None
+    run.failures, run.not_before = 0, 0.0
+    match effect:
+        case PatchWorkflow():
+            _patched(run, effect, event, now)
+        case PostCard():
+            run.post, run.shown, run.edited_at = str(event.value), None if effect.look_first else effect.card, now
+            run.doubtful = False
+        case EditCard():
+            run.shown, run.edited_at = effect.card, now
+        case SayInThread():
+            run.said.add(effect.key.removeprefix(f"{run.uid}:"))
+        case _:
+            raise AssertionError(f"a run has no such effect: {effect}")
+
+
+def _patched(run: Run, effect: PatchWorkflow, event: EffectDone, now: float) -> None:
+    if effect.purpose == CLAIM:
+        run.born_here = True
+    if effect.purpose == FORGET_CARD:
+        run.card_lost, run.post, run.shown, run.born_here = False, "", None, True
+    if isinstance(event.value, Workflow):
+        observe(run, event.value, now)
+
+
+def failed(run: Run, event: EffectFailed, moment: Moment) -> None:
+    """The outstanding effect did not succeed: wait, look again, or take another way."""
+    effect, run.pending = run.pending, None
+    settings = moment.settings
+    run.failures += 1
+    backoff = min(settings.retry_seconds * 2 ** (run.failures - 1), settings.retry_max_seconds)
+    match event.trouble:
+        case Trouble.CONFLICT:
+            if isinstance(event.latest, Workflow):
+                observe(run, event.latest, moment.now)
+            run.not_before = 0.0 if run.failures <= 5 else moment.now + backoff
+        case Trouble.GONE if isinstance(effect, PatchWorkflow):
+            run.gone = True
+        case Trouble.GONE if isinstance(effect, EditCard | SayInThread):
+            run.card_lost, run.post, run.shown = True, "", None
+            if run.gone:
+                run.card_lost = False
+        case Trouble.UNCERTAIN:
+            run.doubtful = run.doubtful or isinstance(effect, PostCard)
+            run.not_before = moment.now + max(settings.settle_seconds, backoff)
+        case _:
+            run.not_before = moment.now + max(event.retry_after or 0.0, backoff)
+
+
+def is_settled(run: Run, moment: Moment) -> bool:
+    """Nothing is owed any more: the run can be forgotten."""
+    if run.pending is not None:
+        return False
+    if run.gone:
+        quiet = run.memory is None or not wants_posts(run.workflow, moment.settings)
+        return quiet or run.workflow.attempt in run.said
+    return not is_owed(run.workflow, moment.installed_at)

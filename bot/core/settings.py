@@ -1,0 +1,160 @@
+"""What the core has to know of the configuration: plain values, no files, no secrets.
+
+`config.yaml` fills these; each field says what it is for. The ten models are the defaults, not the design:
+another team names its own template, parameters, models and pools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+_CLOSED = {"extra": "forbid"}
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model under test. `family` groups models on the card and in the docs (`rl`, `supervised`)."""
+
+    __pydantic_config__ = _CLOSED
+    name: str
+    family: str
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A GPU pool: a value of the pool label."""
+
+    __pydantic_config__ = _CLOSED
+    name: str
+    """Value of the pool label, e.g. `ci-training-h100`."""
+    gpu: str
+    """What people call its GPU, e.g. `H100`."""
+    cap: str
+    """CUDA compute capability without the dot: H100 is 90, L4 and L40S are 89."""
+    price_per_hour: float | None = None
+    """Price of one node for one hour, in `currency`; no cost is shown without it."""
+
+
+def default_models() -> tuple[Model, ...]:
+    """The ten models: two of reinforcement learning, eight supervised."""
+    rl = ("dqn", "ppo")
+    supervised = ("tft", "mamba2", "tggn", "tlob", "liquid", "kan", "xlstm", "diffusion")
+    return tuple(Model(n, "rl") for n in rl) + tuple(Model(n, "supervised") for n in supervised)
+
+
+def default_pools() -> tuple[Pool, ...]:
+    """The three pools of the test and training specifications."""
+    return (
+        Pool("ci-training-h100", "H100", "90"),
+        Pool("ci-training", "L40S", "89"),
+        Pool("ci-compile", "L4", "89"),
+    )
+
+
+@dataclass(frozen=True)
+class ParameterNames:
+    """How the template spells the seven things a person can ask for."""
+
+    __pydantic_config__ = _CLOSED
+    models: str = "models"
+    scope: str = "test-scope"
+    epochs: str = "epochs"
+    ref: str = "commit-ref"
+    pool: str = "gpu-pool"
+    cap: str = "cuda-compute-cap"
+    notify: str = "notify"
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What a run gets where nobody says otherwise; the template's own defaults should agree."""
+
+    __pydantic_config__ = _CLOSED
+    models: tuple[str, ...] = ("dqn", "ppo", "tft")
+    scope: str = "all"
+    epochs: int = 3
+    ref: str = "HEAD"
+    pool: str = "ci-training-h100"
+    notify: bool = True
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Names of the template's steps, from which the card tells the stage of a run."""
+
+    __pydantic_config__ = _CLOSED
+    warmup: str = "gpu-warmup"
+    test: str = "compile-and-test"
+    results: str = "results"
+    """Output parameter of the test step that holds the results document."""
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Where cards go: Mattermost channel ids, resolved from names at the start."""
+
+    __pydantic_config__ = _CLOSED
+    default: str = ""
+    """Channel for every run that no other rule places."""
+    nightly: str = ""
+    """Channel for runs of the CronWorkflow; empty means the default."""
+    push: str = ""
+    """Channel for runs that CI started; empty means the default."""
+    also: tuple[str, ...] = ()
+    """Channels in which the card of a run stays where the run was asked for."""
+    names: tuple[tuple[str, str], ...] = ()
+    """Pairs of channel id and name, for sentences."""
+
+    def name(self, channel: str) -> str:
+        """The channel's name, "" where it is not one of the configured ones."""
+        return next((name for known, name in self.names if known == channel), "")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything the core reads and never changes."""
+
+    __pydantic_config__ = _CLOSED
+    template: str = "gpu-test-pipeline"
+    """The WorkflowTemplate whose runs are ours."""
+    cron: str = "gpu-test-nightly"
+    """The CronWorkflow that `/nightly` switches."""
+    namespace: str = "foxhunt"
+    """Namespace of the workflows."""
+    run_prefix: str = "gpu-test"
+    """Names of runs that the bot makes start with this."""
+    models: tuple[Model, ...] = field(default_factory=default_models)
+    pools: tuple[Pool, ...] = field(default_factory=default_pools)
+    scopes: tuple[str, ...] = ("lib", "integration", "all")
+    max_epochs: int = 100
+    """Upper limit of `epochs`; a larger one is refused."""
+    defaults: Defaults = Defaults()
+    parameters: ParameterNames = ParameterNames()
+    steps: Steps = Steps()
+    channels: Channels = Channels()
+    owners: tuple[str, ...] = ()
+    """User names (without @) who are rung for runs that nobody in the chat asked for."""
+    timezone: str = "UTC"
+    """Zone of the clock times on cards, an IANA name."""
+    currency: str = "€"
+    argo_url: str = ""
+    """Address of Argo's UI for links; no link without it."""
+    coalesce_seconds: float = 5.0
+    """Least distance of two progress edits of one card; a change of stage or verdict is sent at once."""
+    retry_seconds: float = 5.0
+    """First wait after a failed effect; it doubles up to `retry_max_seconds`."""
+    retry_max_seconds: float = 30.0
+    settle_seconds: float = 15.0
+    """How long an unanswered request may still take effect: its own deadline (10 s) and a replica's lag."""
+    deletion_seconds: float = 120.0
+    """How long a deleted run may take to end before it is reported as deleted while it ran."""
+    sweep_seconds: float = 120.0
+    """How often everything held is compared with what is known to be stored."""
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        return tuple(model.name for model in self.models)
+
+    def pool(self, name: str) -> Pool | None:
+        """The pool of that name, None where config.yaml does not know it."""
+        return next((pool for pool in self.pools if pool.name == name), None)

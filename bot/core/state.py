@@ -1,0 +1,81 @@
+"""Everything the loop holds. Changed by `react` and by nothing else."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from bot.core.effects import SetSuspend, SubmitWorkflow
+from bot.core.events import CommandTyped
+from bot.core.nightly import Nightly
+from bot.core.runs import Run
+from bot.core.settings import Settings
+from bot.core.verdict import Verdict
+
+KEPT_ANSWERS = 500
+"""Answers kept for commands that are delivered again."""
+
+KEPT_ENDED = 200
+"""Ended runs that `status` still knows by name."""
+
+
+@dataclass
+class Asking:
+    """A command on its way: what it waits for, and how often that was tried."""
+
+    command: CommandTyped
+    effect: SubmitWorkflow | SetSuspend
+    tries: int = 1
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """What `status` says of a run that was reported."""
+
+    name: str
+    verdict: Verdict | None
+    channel: str
+    post: str
+
+
+@dataclass
+class State:
+    """The bot's whole memory of this moment; all that must last is kept in the cluster and the chat."""
+
+    settings: Settings
+    leader: bool = False
+    installed_at: float = float("inf")
+    """When the bot was installed; until that is known no run is owed that ended without our finalizer."""
+    runs: dict[str, Run] = field(default_factory=dict)
+    """Runs that are owed something, by uid."""
+    ended: OrderedDict[str, EndedRun] = field(default_factory=OrderedDict)
+    nightly: Nightly = field(default_factory=Nightly)
+    listed: bool = False
+    """The workflows were listed once: what is held is all there is."""
+    asking: dict[str, Asking] = field(default_factory=dict)
+    """Commands under way, by the id of their effect."""
+    answers: OrderedDict[str, str] = field(default_factory=OrderedDict)
+    """Answers given, by request id."""
+    wakes: dict[str, float] = field(default_factory=dict)
+    """Wake-ups asked for and not yet come, by key."""
+    aside: set[str] = field(default_factory=set)
+    """Runs whose last event could not be digested; looked at again at the next sweep."""
+    effects: int = 0
+
+    def new_id(self) -> str:
+        """A name for an effect, unique in this process."""
+        self.effects += 1
+        return f"e{self.effects}"
+
+    def remember_answer(self, request_id: str, text: str) -> None:
+        """Keep an answer for a command that is delivered again."""
+        self.answers[request_id] = text
+        while len(self.answers) > KEPT_ANSWERS:
+            self.answers.popitem(last=False)
+
+    def remember_ended(self, uid: str, ended: EndedRun) -> None:
+        """Keep what `status` may be asked about."""
+        self.ended[uid] = ended
+        self.ended.move_to_end(uid)
+        while len(self.ended) > KEPT_ENDED:
+            self.ended.popitem(last=False)

@@ -1,0 +1,253 @@
+"""What Argo says: the fields of its objects that the bot uses, as they are on the wire.
+
+Decoded straight from the bytes of a list or a watch; fields that are not named here are never built.
+Every field may be absent or null: an object is written in several steps and by several versions of Argo.
+
+Source: the Go types of argo-workflows, pkg/apis/workflow/v1alpha1 (workflow_types.go, cron_workflow_types.go).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+Scalar = str | int | float | bool | None
+
+TERMINAL = frozenset({"Succeeded", "Failed", "Error"})
+"""Phases that end an attempt (workflow_phase.go); `argo retry` leaves them again."""
+
+TEMPLATE_LABEL = "workflows.argoproj.io/workflow-template"
+CRON_LABEL = "workflows.argoproj.io/cron-workflow"
+CREATOR_LABEL = "workflows.argoproj.io/creator-preferred-username"
+
+
+class Wire(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """A part of an object as Kubernetes spells it."""
+
+
+class Parameter(Wire, frozen=True):
+    name: str
+    value: Scalar = None  # minimal CRDs let numbers and booleans through
+
+    @property
+    def text(self) -> str | None:
+        """The value as Argo substitutes it; None where there is none."""
+        if self.value is None or isinstance(self.value, str):
+            return self.value
+        if isinstance(self.value, bool):
+            return str(self.value).lower()
+        return str(self.value)
+
+
+class Parameters(Wire, frozen=True):
+    """`spec.arguments` and a node's `inputs`."""
+
+    parameters: list[Parameter] | None = None
+
+
+class Outputs(Wire, frozen=True):
+    parameters: list[Parameter] | None = None
+    exit_code: str | None = None
+
+
+class NodeFlag(Wire, frozen=True):
+    hooked: bool = False
+    retried: bool = False
+
+
+class TemplateRef(Wire, frozen=True):
+    name: str = ""
+    template: str = ""
+    cluster_scope: bool = False
+
+
+class Node(Wire, frozen=True):
+    """One entry of `status.nodes`."""
+
+    id: str = ""
+    name: str = ""
+    display_name: str = ""
+    type: str = ""
+    template_name: str = ""
+    template_ref: TemplateRef | None = None
+    phase: str = ""
+    boundary_id: str = msgspec.field(default="", name="boundaryID")
+    message: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
+    inputs: Parameters | None = None
+    outputs: Outputs | None = None
+    children: list[str] | None = None
+    node_flag: NodeFlag | None = None
+
+    @property
+    def template(self) -> str:
+        """The template's name; nodes of a templateRef carry it there (util.go, `templateName` is empty)."""
+        return self.template_ref.template if self.template_ref and self.template_ref.template else self.template_name
+
+    @property
+    def is_exit(self) -> bool:
+        """Exit handlers and hooks are neither tests nor steps (types.go, IsExitNode; nodeFlag.hooked)."""
+        return self.display_name.endswith(".onExit") or bool(self.node_flag and self.node_flag.hooked)
+
+    @property
+    def done(self) -> bool:
+        return self.phase in {"Succeeded", "Failed", "Error", "Skipped", "Omitted"}
+
+
+class Metadata(Wire, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: list[str] | None = None
+
+
+class Spec(Wire, frozen=True):
+    workflow_template_ref: TemplateRef | None = None
+    arguments: Parameters | None = None
+    shutdown: str | None = None
+    suspend: bool | None = None
+
+
+class Status(Wire, frozen=True):
+    phase: str | None = None
+    message: str | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+    nodes: dict[str, Node] | None = None
+    compressed_nodes: str | None = None
+    offload_node_status_version: str | None = None
+
+
+class Workflow(Wire, frozen=True):
+    """An Argo Workflow, as far as the bot looks."""
+
+    metadata: Metadata
+    spec: Spec = Spec()
+    status: Status | None = None
+
+    @property
+    def phase(self) -> str:
+        return (self.status.phase if self.status else None) or ""
+
+    @property
+    def message(self) -> str:
+        return (self.status.message if self.status else None) or ""
+
+    @property
+    def ended(self) -> bool:
+        return self.phase in TERMINAL
+
+    @property
+    def attempt(self) -> str:
+        """What names one life of this object: `status.startedAt`, renewed by `argo retry`; "" before it starts.
+
+        Compared by equality only (a retry stamps its client's clock). It is set before every terminal phase
+        (operator.go, markWorkflowPhase), where `finishedAt` can be rewritten by a controller with stale data.
+        """
+        started = self.status.started_at if self.status else None
+        return started or ""
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.metadata.annotations or {}
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.metadata.labels or {}
+
+    @property
+    def finalizers(self) -> list[str]:
+        return self.metadata.finalizers or []
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        return (self.status.nodes if self.status else None) or {}
+
+    @property
+    def offloaded(self) -> bool:
+        """The nodes are in Argo's database, out of our reach (hydrator.go)."""
+        return bool(self.status and self.status.offload_node_status_version and not self.status.nodes)
+
+    @property
+    def template(self) -> str:
+        return self.spec.workflow_template_ref.name if self.spec.workflow_template_ref else ""
+
+    def parameter(self, name: str) -> str | None:
+        """The argument of that name, None where the template's own default applies."""
+        for parameter in (self.spec.arguments.parameters if self.spec.arguments else None) or []:
+            if parameter.name == name:
+                return parameter.text
+        return None
+
+
+class ListMeta(Wire, frozen=True):
+    resource_version: str = ""
+    continue_: str | None = msgspec.field(default=None, name="continue")
+
+
+class WorkflowList(Wire, frozen=True):
+    metadata: ListMeta
+    items: list[Workflow] | None = None
+
+
+class CronSpec(Wire, frozen=True):
+    suspend: bool | None = None
+    schedule: str | None = None  # Argo up to 3.7
+    schedules: list[str] | None = None  # Argo from 3.6
+    timezone: str | None = None
+    workflow_spec: Spec = Spec()
+
+
+class ObjectRef(Wire, frozen=True):
+    name: str = ""
+    uid: str = ""
+
+
+class Condition(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+    message: str = ""
+
+
+class CronStatus(Wire, frozen=True):
+    active: list[ObjectRef] | None = None
+    last_scheduled_time: str | None = None
+    conditions: list[Condition] | None = None
+    phase: str | None = None  # Active | Stopped, from 3.6
+    failed: int | None = None
+    succeeded: int | None = None
+
+
+class CronWorkflow(Wire, frozen=True):
+    """An Argo CronWorkflow, as far as the bot looks."""
+
+    metadata: Metadata
+    spec: CronSpec = CronSpec()
+    status: CronStatus | None = None
+
+    @property
+    def schedules(self) -> tuple[str, ...]:
+        """All schedules, whichever of the two fields holds them; empty strings are none."""
+        many = [s for s in self.spec.schedules or [] if s]
+        if many:
+            return tuple(many)
+        return (self.spec.schedule,) if self.spec.schedule else ()
+
+    @property
+    def suspended(self) -> bool:
+        return bool(self.spec.suspend)
+
+    @property
+    def stopped(self) -> bool:
+        """A stop strategy ended it for good: un-suspending alone starts nothing."""
+        return bool(self.status and self.status.phase == "Stopped")
+
+
+class CronWorkflowList(Wire, frozen=True):
+    metadata: ListMeta
+    items: list[CronWorkflow] | None = None

@@ -1,0 +1,144 @@
+"""HTTP in: slash commands, the workflow's exit call, probes, metrics.
+
+A slash command is always answered with 200 and JSON: anything else shows the user nothing but "failed". `{}` posts
+nothing. `skip_slack_parsing` keeps the server from rewriting `<…>` and mentions in what we say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from bot.clients.errors import WireError
+from bot.clients.mattermost import Mattermost
+from bot.config import Secrets
+from bot.core.events import Woke
+from bot.core.react import WAKE_RUN
+from bot.core.render import answers
+from bot.metrics import Metrics
+from bot.runtime.loop import Loop
+from bot.sources.slash import SlashRequest, is_known, offered_token, to_request
+from bot.tasks import Tasks
+
+ANSWER_WITHIN = 0.8
+"""Seconds until a slash command is told to wait for its answer; Mattermost's users look away after one."""
+
+MAX_BODY = 128 * 1024
+"""Longest body taken in, in bytes."""
+
+
+@dataclass
+class Doors:
+    """What the handlers need. `ready` says what is still missing, "" for nothing."""
+
+    loop: Loop
+    chat: Mattermost
+    secrets: Secrets
+    tasks: Tasks
+    metrics: Metrics
+    log: Any
+    ready: Callable[[], str]
+
+
+def application(doors: Doors) -> web.Application:
+    """The web application; nothing is mounted under /plugins, where Mattermost would send session tokens."""
+    app = web.Application(client_max_size=MAX_BODY)
+    handlers = Handlers(doors)
+    app.add_routes(
+        [
+            web.post("/commands", handlers.command),
+            web.get("/commands", handlers.command),
+            web.post("/exit", handlers.exit),
+            web.get("/healthz", handlers.health),
+            web.get("/readyz", handlers.readiness),
+            web.get("/metrics", handlers.exposition),
+        ]
+    )
+    return app
+
+
+class Handlers:
+    """One method a door."""
+
+    def __init__(self, doors: Doors) -> None:
+        self._doors = doors
+
+    async def command(self, request: web.Request) -> web.Response:
+        """A slash command. A command set up with GET sends the same fields in its query."""
+        form = await _form(request)
+        token = offered_token(request.headers.get("Authorization", ""), form)
+        if not is_known(token, self._doors.secrets.command_tokens):
+            self._doors.log.warning("slash command with an unknown token", command=form.get("command", "")[:40])
+            return _reply(answers.unknown_token())
+        missing = self._doors.ready()
+        if missing:
+            return _reply(answers.not_ready(missing))
+        asked = to_request(form)
+        future = self._doors.loop.ask(asked.command)
+        try:
+            return _reply(await asyncio.wait_for(asyncio.shield(future), ANSWER_WITHIN))
+        except TimeoutError:
+            self._doors.tasks.spawn(self._follow_up(asked, future), name=f"answer {asked.command.request_id[:8]}")
+            return _reply(answers.working())
+
+    async def _follow_up(self, asked: SlashRequest, future: asyncio.Future[str]) -> None:
+        text = await future
+        if not text:
+            return
+        try:
+            await self._doors.chat.respond(asked.response_url, text)
+        except WireError as error:
+            self._doors.log.warning("a late answer was lost", reason=error.reason)
+
+    async def exit(self, request: web.Request) -> web.Response:
+        """The exit step says that a run ends. A hint: the watch is what counts, and the 200 is no promise."""
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        known = self._doors.secrets.exit_token
+        if not known or scheme.lower() != "bearer" or not hmac.compare_digest(token.encode(), known.encode()):
+            return web.json_response({"error": "the exit call needs the bot's exit token"}, status=401)
+        if self._doors.ready():
+            return web.json_response({"error": "not ready"}, status=503)
+        try:
+            body = await request.json()
+            uid = str(body["uid"])
+        except (ValueError, KeyError, TypeError):
+            return web.json_response({"error": "send JSON with the run's uid"}, status=400)
+        self._doors.loop.put(Woke(WAKE_RUN + uid))
+        return web.json_response({"ok": True})
+
+    async def health(self, _request: web.Request) -> web.Response:
+        """The loop turns: this very answer comes out of it."""
+        return web.json_response({"status": "ok"})
+
+    async def readiness(self, _request: web.Request) -> web.Response:
+        """Ready once the chat and the cluster were seen; the body names what is missing."""
+        missing = self._doors.ready()
+        leader = self._doors.loop.state.leader
+        return web.json_response(
+            {"ready": not missing, "missing": missing, "leader": leader}, status=503 if missing else 200
+        )
+
+    async def exposition(self, _request: web.Request) -> web.Response:
+        """Metrics in the text format of Prometheus."""
+        return web.Response(body=self._doors.metrics.exposition(), content_type="text/plain", charset="utf-8")
+
+
+async def _form(request: web.Request) -> Mapping[str, str]:
+    if request.method == "GET":
+        return {key: str(value) for key, value in request.query.items()}
+    try:
+        posted = await request.post()
+    except (ValueError, web.HTTPException):
+        return {}
+    return {key: value for key, value in posted.items() if isinstance(value, str)}
+
+
+def _reply(text: str) -> web.Response:
+    if not text:
+        return web.json_response({})
+    return web.json_response({"response_type": "ephemeral", "text": text, "skip_slack_parsing": True})

@@ -1,0 +1,156 @@
+"""The loop: one event at a time into the core, its effects out to the sinks.
+
+Two lanes: what people wait for goes before what the cluster tells. Of one object only the latest pending event is kept,
+at the place of the first, so that a burst costs one decision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from bot.core.effects import Answer, Effect, WakeAt
+from bot.core.events import (
+    CommandTyped,
+    CronWorkflowChanged,
+    EffectDone,
+    EffectFailed,
+    Event,
+    Trouble,
+    WorkflowChanged,
+    WorkflowDeleted,
+)
+from bot.core.react import react, set_aside
+from bot.core.render import answers
+from bot.core.state import State
+from bot.metrics import Metrics
+from bot.tasks import Tasks
+
+Perform = Callable[[Effect], Awaitable[EffectDone | EffectFailed | None]]
+
+
+class Loop:
+    """Owns the state. Nothing else changes it."""
+
+    def __init__(  # the seams of the whole program meet here, once
+        self,
+        state: State,
+        perform: Perform,
+        wake: Callable[[WakeAt], None],
+        tasks: Tasks,
+        metrics: Metrics,
+        log: Any,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.state = state
+        self._perform = perform
+        self._wake = wake
+        self._tasks = tasks
+        self._metrics = metrics
+        self._log = log
+        self._now = now
+        self._people: deque[Event] = deque()
+        self._world: OrderedDict[object, Event] = OrderedDict()
+        self._ready = asyncio.Event()
+        self._waiting: dict[str, asyncio.Future[str]] = {}
+        self._outstanding = 0
+
+    def put(self, event: Event) -> None:
+        """Hand in an event. Never blocks."""
+        if isinstance(event, CommandTyped | EffectDone | EffectFailed):
+            self._people.append(event)
+        else:
+            self._world[_key(event)] = event
+        self._ready.set()
+
+    def ask(self, command: CommandTyped) -> asyncio.Future[str]:
+        """Hand in a command and get the future of its answer; the same request twice shares one future."""
+        future = self._waiting.get(command.request_id)
+        if future is None:
+            future = self._waiting[command.request_id] = asyncio.get_running_loop().create_future()
+            self.put(command)
+        return future
+
+    async def run(self) -> None:
+        """Take in events for ever."""
+        while True:
+            while not self._people and not self._world:
+                self._ready.clear()
+                await self._ready.wait()
+            event = self._people.popleft() if self._people else self._world.popitem(last=False)[1]
+            self._digest(event)
+            await asyncio.sleep(0)  # sources and sinks get their turn after each event
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until nothing is outstanding, at most so long."""
+        deadline = time.monotonic() + seconds
+        while (self._people or self._outstanding) and time.monotonic() < deadline:  # noqa: ASYNC110  # three conditions
+            await asyncio.sleep(0.02)
+
+    def _digest(self, event: Event) -> None:
+        self._metrics.events.labels(type(event).__name__).inc()
+        try:
+            effects = react(self.state, event, self._now())
+        except Exception:  # noqa: BLE001  # whatever it is, the other runs go on
+            incident = f"{type(event).__name__}-{int(self._now())}"
+            self._metrics.aside.inc()
+            self._log.exception("event set aside", event_type=type(event).__name__, incident=incident)
+            set_aside(self.state, event)
+            if isinstance(event, CommandTyped):
+                self._answer(Answer(event.request_id, answers.internal_error(incident)))
+            return
+        self._metrics.held.set(len(self.state.runs))
+        for effect in effects:
+            self._start(effect)
+
+    def _start(self, effect: Effect) -> None:
+        match effect:
+            case Answer():
+                self._answer(effect)
+            case WakeAt():
+                self._wake(effect)
+            case _:
+                self._outstanding += 1
+                self._tasks.spawn(
+                    self._perform_and_tell(effect, effect.id), name=f"{type(effect).__name__} {effect.id}"
+                )
+
+    async def _perform_and_tell(self, effect: Effect, effect_id: str) -> None:
+        name = type(effect).__name__
+        try:
+            result = await self._perform(effect)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the core has to hear of it
+            self._log.exception("effect broke", effect=name, id=effect_id)
+            result = EffectFailed(
+                effect_id, Trouble.UNCERTAIN, f"something broke inside the bot ({type(error).__name__})"
+            )
+        finally:
+            self._outstanding -= 1
+        outcome = result.trouble.value if isinstance(result, EffectFailed) else "done"
+        self._metrics.effects.labels(name, outcome).inc()
+        if isinstance(result, EffectFailed):
+            self._log.warning("effect failed", effect=name, id=effect_id, trouble=outcome, reason=result.reason)
+        else:
+            self._log.info("effect done", effect=name, id=effect_id, what=getattr(effect, "purpose", ""))
+        if result is not None:
+            self.put(result)
+
+    def _answer(self, effect: Answer) -> None:
+        future = self._waiting.pop(effect.request_id, None)
+        if future is not None and not future.done():
+            future.set_result(effect.text)
+
+
+def _key(event: Event) -> object:
+    """What an event is about; a later event about the same takes its place in the queue."""
+    match event:
+        case WorkflowChanged() | WorkflowDeleted():
+            return ("workflow", event.workflow.metadata.uid)
+        case CronWorkflowChanged():
+            return ("cron", event.cron.metadata.name)
+        case _:
+            return object()

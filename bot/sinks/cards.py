@@ -1,0 +1,107 @@
+"""Cards, and what is said in their threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bot.clients.errors import Invalid, NotFound, WireError
+from bot.clients.mattermost import Mattermost, StoredPost
+from bot.core.effects import EditCard, PostCard, SayInThread
+from bot.core.events import EffectDone, EffectFailed
+from bot.core.render.card import render_card
+from bot.core.render.post import Post
+from bot.core.settings import Settings
+from bot.metrics import Metrics
+from bot.sinks.trouble import failure
+
+CARD_KEY = "gputest_card"
+"""Prop of a card: `uid:gen`."""
+
+REPLY_KEY = "gputest_reply"
+"""Prop of a reply: `uid:attempt:part`."""
+
+_NOT_A_ROOT = frozenset(
+    {"api.post.create_post.root_id.app_error", "api.post.update_post.can_not_update_post_in_deleted.error"}
+)
+"""Refusals that mean: the card is not there any more."""
+
+
+class CardSink:
+    """Writes to the chat about runs. `may` is the lease; it is asked right before each write."""
+
+    def __init__(self, chat: Mattermost, settings: Settings, metrics: Metrics, may: Callable[[], bool]) -> None:
+        self._chat = chat
+        self._settings = settings
+        self._metrics = metrics
+        self._may = may
+
+    async def post(self, effect: PostCard) -> EffectDone | EffectFailed:
+        """Create the card, or find the one that an earlier process created."""
+        try:
+            if effect.look_first:
+                found = await self._find(effect)
+                if found is not None:
+                    return EffectDone(effect.id, found)
+            body = {
+                "channel_id": effect.channel,
+                # the server answers a repetition within 30 s with the post it already has (post.go)
+                "pending_post_id": f"{self._chat.user_id}:{effect.key}",
+                **_body(render_card(effect.card, self._settings), effect.key),
+            }
+            return EffectDone(effect.id, await self._chat.post(body, self._may))
+        except WireError as error:
+            return failure(effect.id, error)
+
+    async def _find(self, effect: PostCard) -> str | None:
+        """The oldest card with this key; younger doubles are deleted."""
+        roots = await self._chat.roots(effect.channel, effect.since)
+        cards = sorted((p for p in roots if p.props.get(CARD_KEY) == effect.key), key=lambda p: p.create_at)
+        for double in cards[1:]:
+            self._metrics.doubles.inc()
+            await self._chat.delete(double.id, self._may)
+        return cards[0].id if cards else None
+
+    async def edit(self, effect: EditCard) -> EffectDone | EffectFailed:
+        """Make the card look as it should."""
+        try:
+            await self._chat.edit(effect.post, _body(render_card(effect.card, self._settings), effect.key), self._may)
+        except WireError as error:
+            return failure(effect.id, _as_gone(error))
+        return EffectDone(effect.id)
+
+    async def say(self, effect: SayInThread) -> EffectDone | EffectFailed:
+        """Post what the thread does not hold yet."""
+        try:
+            held = {_reply_key(post) for post in await self._chat.thread(effect.post) if not post.deleted}
+            for part, text in effect.parts:
+                key = f"{effect.key}:{part}"
+                if key not in held:
+                    await self._chat.post(self._reply(effect, key, text), self._may)
+        except WireError as error:
+            return failure(effect.id, _as_gone(error))
+        return EffectDone(effect.id)
+
+    def _reply(self, effect: SayInThread, key: str, text: str) -> dict[str, Any]:
+        return {
+            "channel_id": effect.channel,
+            "root_id": effect.post,
+            "message": text,
+            "pending_post_id": f"{self._chat.user_id}:{key}",
+            "props": {REPLY_KEY: key},
+        }
+
+
+def _body(post: Post, key: str) -> dict[str, Any]:
+    """Message and props. Props are replaced whole by an edit (Post.Patch), so all of them are sent each time."""
+    return {"message": post.message, "props": {CARD_KEY: key, "attachments": post.attachments()}}
+
+
+def _reply_key(post: StoredPost) -> str:
+    return str(post.props.get(REPLY_KEY, ""))
+
+
+def _as_gone(error: WireError) -> WireError:
+    if isinstance(error, Invalid) and error.code in _NOT_A_ROOT:
+        return NotFound(error.reason, code=error.code)
+    return error
