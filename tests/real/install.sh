@@ -1,0 +1,42 @@
+#!/bin/sh
+# Install what the rig needs from Debian: PostgreSQL, and the openssl program. The servers in Go are built by
+# `python -m tests.real.rig.build`. Nothing is done if both are here already.
+set -eu
+
+say() { echo "install: $*"; }
+
+found=$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null | tail -n 1 || true)
+if [ -n "$found" ] && command -v openssl >/dev/null; then
+    say "PostgreSQL ($(dirname "$(dirname "$found")")) and openssl are here already"
+    exit 0
+fi
+if ! command -v apt-get >/dev/null; then
+    say "there is no apt-get here: install PostgreSQL (10 or newer) and openssl yourself" >&2
+    exit 1
+fi
+if [ "$(id -u)" != 0 ]; then
+    say "needs root for apt-get: run 'sudo $0'" >&2
+    exit 1
+fi
+
+# Debian's package makes a database cluster and starts it. The rig has clusters of its own, on other ports, so both
+# are switched off: the first by the package's own setting, the second by the policy that package scripts ask.
+settings=/etc/postgresql-common/createcluster.conf
+if [ ! -e "$settings" ]; then
+    say "telling Debian not to make a database cluster of its own ($settings)"
+    mkdir -p "$(dirname "$settings")"
+    echo 'create_main_cluster = false' >"$settings"
+fi
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+    say "forbidding services to start while packages are installed ($policy, removed again at the end)"
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+    trap 'rm -f "$policy"' EXIT
+fi
+
+export DEBIAN_FRONTEND=noninteractive
+say "installing postgresql and openssl from Debian"
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends -o Dpkg::Options::=--force-confold postgresql openssl
+say "done"
