@@ -1,0 +1,242 @@
+"""The stage of real services: kube-apiserver, Argo, Mattermost, and the bot as a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import yaml
+
+from tests.real.rig.kube_client import ARGO, KubeError
+from tests.real.rig.launcher import BOT_NAMESPACE, Rig
+from tests.real.rig.person import BotAccount, Office, Person
+from tests.real.rig.pod_player import PodPlayer
+from tests.real.rig.pod_script import Exit, Outputs, Running, Script
+from tests.real.rig.ports import free_ports
+from tests.stories.stage import CARD_KEY, StoredCard
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+
+ARGO_FILES = ("gpu-test-pipeline.yaml", "gpu-test-nightly.yaml", "priority-classes.yaml")
+STEPS: dict[str, Script] = {
+    "gpu-warmup": (Running(), Exit(0)),
+    "compile-and-test": (Running(), Outputs({"results": ""}), Exit(0)),
+    "notify-result": (Running(), Outputs({"said": "no"}), Exit(0)),
+}
+"""What the steps do where a story says nothing."""
+
+COLLECTIONS = {
+    "WorkflowTemplate": f"{ARGO}/namespaces/foxhunt/workflowtemplates",
+    "CronWorkflow": f"{ARGO}/namespaces/foxhunt/cronworkflows",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings",
+    "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts",
+}
+
+
+def manifests(path: Path) -> list[dict[str, Any]]:
+    """The objects of one file."""
+    return [body for body in yaml.safe_load_all(path.read_text(encoding="utf-8")) if body]
+
+
+class RealStage:
+    """Stories play here; one stage serves many of them."""
+
+    namespace = "foxhunt"
+
+    def __init__(self, rig: Rig, player: PodPlayer, folder: Path) -> None:
+        self.rig = rig
+        self.player = player
+        self.office = Office(rig.mattermost.client())
+        self.channel = ""
+        self.team = ""
+        self.anna: Person
+        self.account: BotAccount
+        self._folder = folder
+        self._port = 0
+        self._tokens: list[str] = []
+        self._process: asyncio.subprocess.Process | None = None
+        self._log = folder / "bot.log"
+
+    async def furnish(self, exits: AsyncExitStack) -> None:
+        """Objects of deploy/, a team with a channel, Anna with an open browser, the bot's account and commands."""
+        for file in ARGO_FILES:
+            await self.apply(DEPLOY / "argo" / file)
+        await self.apply(DEPLOY / "bot" / "rbac.yaml")
+        self.team = await self.office.create_team("ml")
+        self.channel = await self.office.create_channel(self.team, "gpu-tests")
+        self.anna = await exits.enter_async_context(await self.office.create_person("anna", self.team, self.channel))
+        await self.office.create_person("olga", self.team, self.channel)
+        self.account = await self.office.create_bot("gputest", self.team, self.channel)
+        (self._port,) = free_ports(1)
+        for trigger in ("gputest", "nightly"):
+            command = await self.office.create_command(self.team, trigger, f"http://127.0.0.1:{self._port}/commands")
+            self._tokens.append(command.token)
+
+    def reset(self) -> None:
+        """Forget the scripts of the story before."""
+        for step, actions in STEPS.items():
+            self.script(step, actions)
+
+    async def apply(self, path: Path) -> None:
+        """Create the objects of a file."""
+        for body in manifests(path):
+            namespace = body["metadata"].get("namespace", "")
+            await self.rig.kube.admin.ensure(COLLECTIONS[body["kind"]].format(namespace=namespace), body)
+
+    # the bot
+
+    def config(self) -> dict[str, Any]:
+        """The bot's config.yaml."""
+        token = self.rig.kube.token(BOT_NAMESPACE, "gputest-bot")
+        kubeconfig = self.rig.kube.kubeconfig(self._folder / "bot.kubeconfig", token)
+        return {
+            "mattermost": {"url": self.rig.mattermost.url, "team": "ml", "channel": "gpu-tests"},
+            "kubernetes": {"kubeconfig": str(kubeconfig)},
+            "bot": {"namespace": BOT_NAMESPACE, "host": "127.0.0.1", "port": self._port},
+            "runs": {"owners": ["olga"]},
+        }
+
+    async def start_bot(self, **environment: str) -> None:
+        """Start it, if it does not run, and wait until it is ready and may speak."""
+        if self._process is not None and self._process.returncode is None:
+            return
+        path = self._folder / "config.yaml"
+        path.write_text(yaml.safe_dump(self.config()), encoding="utf-8")
+        secrets = {"GPUTEST_MATTERMOST_TOKEN": self.account.token, "GPUTEST_COMMAND_TOKENS": " ".join(self._tokens)}
+        with self._log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "bot", "run", "--config", str(path)),
+                cwd=ROOT,
+                env={**os.environ, **secrets, **environment},
+                stderr=log,
+            )
+        await self.until("the bot is ready", self._ready, limit=40)
+
+    async def _ready(self) -> bool:
+        if self._process is None or self._process.returncode is not None:
+            raise AssertionError(f"the bot ended by itself:\n{self.log_tail()}")
+        try:
+            async with self.rig.session.get(f"http://127.0.0.1:{self._port}/readyz") as response:
+                return bool((await response.json())["leader"]) and response.status == 200
+        except aiohttp.ClientError:
+            return False
+
+    async def kill_bot(self) -> None:
+        """End it at once, as a crash would."""
+        await self._end(signal.SIGKILL)
+
+    async def stop_bot(self) -> None:
+        """End it in an orderly way."""
+        await self._end(signal.SIGTERM)
+
+    async def _end(self, number: signal.Signals) -> None:
+        if self._process is None or self._process.returncode is not None:
+            return
+        self._process.send_signal(number)
+        await asyncio.wait_for(self._process.wait(), 20)
+
+    def log_tail(self, size: int = 6000) -> str:
+        """The end of the bot's log."""
+        return self._log.read_text(encoding="utf-8")[-size:] if self._log.exists() else ""
+
+    # people
+
+    async def say(self, text: str) -> str:
+        """Anna types a command in the channel of the cards and reads her answer."""
+        seen = len(self.anna.ephemerals)
+        answer = await self.anna.type(self.channel, text)
+        if not answer.get("text"):
+            return ""
+        await self.until("the ephemeral answer", self._heard(seen))
+        return str(self.anna.ephemerals[-1]["message"])
+
+    def _heard(self, seen: int) -> Callable[[], Awaitable[bool]]:
+        async def heard() -> bool:
+            return len(self.anna.ephemerals) > seen
+
+        return heard
+
+    async def cards(self) -> list[StoredCard]:
+        """All cards of the channel, as stored."""
+        return [
+            stored(p) for p in await self.anna.posts(self.channel) if p["props"].get(CARD_KEY) and not p["delete_at"]
+        ]
+
+    async def thread(self, card: StoredCard) -> list[str]:
+        """The replies under a card, oldest first."""
+        return [str(p["message"]) for p in await self.anna.thread(card.id) if p["id"] != card.id]
+
+    # the cluster
+
+    def script(self, step: str, actions: Script, run: str | None = None) -> None:
+        """What the pods of a step do from now on."""
+        self.player.script(step, actions, run)
+
+    async def release(self, gate: str) -> None:
+        """Open a gate that a script waits at."""
+        await self.player.release(gate)
+
+    async def create(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Submit a Workflow by the plain API."""
+        return await self.rig.kube.admin.create(f"{ARGO}/namespaces/foxhunt/workflows", manifest)
+
+    async def workflow(self, name: str) -> dict[str, Any] | None:
+        """One Workflow, None where it is gone."""
+        try:
+            return await self.rig.kube.admin.get(f"{ARGO}/namespaces/foxhunt/workflows/{name}")
+        except KubeError as error:
+            if error.status != 404:
+                raise
+            return None
+
+    async def workflows(self) -> list[dict[str, Any]]:
+        """All Workflows."""
+        found: list[dict[str, Any]] = (await self.rig.kube.admin.get(f"{ARGO}/namespaces/foxhunt/workflows"))["items"]
+        return found
+
+    async def patch_cron(self, name: str, patch: dict[str, Any]) -> dict[str, Any]:
+        """Change a CronWorkflow as an admin; returns it as it is then."""
+        return await self.rig.kube.admin.merge(f"{ARGO}/namespaces/foxhunt/cronworkflows/{name}", patch)
+
+    async def until(self, what: str, check: Callable[[], Awaitable[Any]], limit: float = 30.0) -> Any:
+        """Look again and again until `check` returns something true."""
+        try:
+            async with asyncio.timeout(limit):
+                while not (seen := await check()):
+                    await asyncio.sleep(0.1)
+        except TimeoutError:
+            cards = "\n".join(str(card) for card in await self.cards()) if self.channel else ""
+            raise AssertionError(f"not within {limit:g} s: {what}\ncards:\n{cards}\nbot:\n{self.log_tail()}") from None
+        return seen
+
+
+def stored(post: dict[str, Any]) -> StoredCard:
+    """A card from its post."""
+    attachment = (post["props"].get("attachments") or [{}])[0]
+    key = str(post["props"][CARD_KEY])
+    return StoredCard(
+        post["id"], post["message"], attachment.get("text", ""), attachment.get("color", ""), key.rsplit(":", 1)[0]
+    )
+
+
+@asynccontextmanager
+async def real_stage(folder: Path, **options: Any) -> AsyncIterator[RealStage]:
+    """Everything started, furnished, and ended again."""
+    async with AsyncExitStack() as exits:
+        rig = await exits.enter_async_context(Rig.start(**options))
+        player = await exits.enter_async_context(rig.pod_player())
+        stage = RealStage(rig, player, folder)
+        exits.push_async_callback(stage.stop_bot)
+        await stage.furnish(exits)
+        stage.reset()
+        yield stage
