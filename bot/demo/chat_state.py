@@ -1,0 +1,219 @@
+"""The state of the embedded Mattermost: people, teams, channels, posts, commands, and what was made to happen.
+
+Plain data; rules about posts are in `chat_posts`, about integrations in `chat_commands` and `chat_actions`.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.demo import chat_errors
+from bot.demo.chance import Chance
+from bot.demo.clock import Clock
+
+Json = dict[str, Any]
+MAX_POST_SIZE = 16_383
+"""Runes in a message: a quarter of the column's 65535."""
+VERSION = "6.7.2"
+
+
+@dataclass
+class Event:
+    """What goes out on the websockets, and to whom."""
+
+    name: str
+    data: Json
+    channel: str = ""
+    user: str = ""
+    team: str = ""
+    admins: bool | None = None
+    """True: only to administrators, False: only to others."""
+    members: frozenset[str] | None = None
+    """The members of the channel when it happened."""
+
+
+@dataclass
+class CommandHook:
+    """Where a response_url leads."""
+
+    command: str
+    user: str
+    channel: str
+    root: str
+    born: float
+    uses: int = 0
+
+
+@dataclass
+class ChatState:
+    """Everything that the server remembers."""
+
+    clock: Clock
+    chance: Chance
+    users: dict[str, Json] = field(default_factory=dict)
+    tokens: dict[str, str] = field(default_factory=dict)
+    """Personal access tokens to user ids."""
+    teams: dict[str, Json] = field(default_factory=dict)
+    channels: dict[str, Json] = field(default_factory=dict)
+    members: dict[str, dict[str, Json]] = field(default_factory=dict)
+    """By channel: its members by user."""
+    posts: dict[str, Json] = field(default_factory=dict)
+    """Every post that was stored, the deleted ones too, in order of creation, with the integrations of its actions."""
+    commands: dict[str, Json] = field(default_factory=dict)
+    incoming: dict[str, Json] = field(default_factory=dict)
+    command_hooks: dict[str, CommandHook] = field(default_factory=dict)
+    files: dict[str, tuple[Json, bytes]] = field(default_factory=dict)
+    reactions: dict[str, list[Json]] = field(default_factory=dict)
+    cookies: dict[str, Json] = field(default_factory=dict)
+    """What the cookies of ephemeral posts' buttons stand for."""
+    requests: list[tuple[str, str, str, int]] = field(default_factory=list)
+    """Every request: user id, method, path, status."""
+    edit_limit: int = -1
+    """PostEditTimeLimit: seconds in which a message may be edited, -1 for ever."""
+    listeners: list[Callable[[Event], None]] = field(default_factory=list)
+    _last_stamp: int = 0
+
+    def stamp(self) -> int:
+        """Now in milliseconds, later than any stamp before."""
+        self._last_stamp = max(self.clock.millis(), self._last_stamp + 1)
+        return self._last_stamp
+
+    def new_id(self) -> str:
+        """A fresh id."""
+        return self.chance.mattermost_id()
+
+    def publish(self, event: Event) -> None:
+        """Tell the websockets."""
+        if event.channel:
+            event.members = frozenset(self.members.get(event.channel, ()))
+        for listener in list(self.listeners):
+            listener(event)
+
+    def add_user(self, username: str, *, admin: bool = False, bot: bool = False, token: str = "") -> Json:
+        """A person or a bot, with a personal access token."""
+        now, identity = self.stamp(), self.new_id()
+        user: Json = {
+            "id": identity,
+            "create_at": now,
+            "update_at": now,
+            "delete_at": 0,
+            "username": username,
+            "auth_data": "",
+            "auth_service": "",
+            "email": f"{username}@localhost",
+            "nickname": "",
+            "first_name": "",
+            "last_name": "",
+            "position": "",
+            "roles": "system_admin system_user" if admin else "system_user",
+            "locale": "en",
+            "timezone": {"automaticTimezone": "", "manualTimezone": "", "useAutomaticTimezone": "true"},
+        }
+        if bot:
+            user |= {"is_bot": True, "bot_description": "", "bot_last_icon_update": 0}
+        self.users[identity] = user
+        self.tokens[token or self.new_id()] = identity
+        return user
+
+    def add_team(self, name: str) -> Json:
+        """An open team, of which everybody is a member."""
+        now, identity = self.stamp(), self.new_id()
+        team = {"id": identity, "create_at": now, "update_at": now, "delete_at": 0, "name": name, "display_name": name}
+        self.teams[identity] = {**team, "type": "O", "allow_open_invite": True, "description": "", "email": ""}
+        return self.teams[identity]
+
+    def add_channel(self, name: str, *, team: str = "", sort: str = "O", display_name: str = "") -> Json:
+        """A channel: O open, P private, D direct."""
+        now, identity = self.stamp(), self.new_id()
+        channel: Json = {
+            "id": identity,
+            "create_at": now,
+            "update_at": now,
+            "delete_at": 0,
+            "team_id": team,
+            "type": sort,
+        }
+        channel |= {"display_name": display_name or name, "name": name, "header": "", "purpose": "", "creator_id": ""}
+        channel |= {"last_post_at": 0, "total_msg_count": 0, "extra_update_at": 0, "scheme_id": None, "props": None}
+        self.channels[identity] = channel
+        self.members[identity] = {}
+        return channel
+
+    def join(self, channel: str, user: str) -> Json:
+        """Make somebody a member."""
+        member: Json = {"channel_id": channel, "user_id": user, "roles": "channel_user", "last_viewed_at": 0}
+        member |= {"msg_count": 0, "mention_count": 0, "notify_props": {}, "last_update_at": self.stamp()}
+        return self.members[channel].setdefault(user, member)
+
+    def direct_channel(self, first: str, second: str) -> Json:
+        """The direct channel of two people, made on first use."""
+        name = "__".join(sorted((first, second)))
+        found = next((one for one in self.channels.values() if one["type"] == "D" and one["name"] == name), None)
+        if found is None:
+            found = self.add_channel(name, sort="D")
+            for user in {first, second}:
+                self.join(found["id"], user)
+        return found
+
+    def user_named(self, name: str) -> Json:
+        """A user by name. Raises ChatError 404."""
+        found = next((user for user in self.users.values() if user["username"] == name.lower()), None)
+        if found is None:
+            text = (
+                "Unable to find an existing account matching your username for this team. "
+                "This team may require an invite from the team owner to join."
+            )
+            raise chat_errors.ChatError(404, "app.user.get_by_username.app_error", text)
+        return found
+
+    def channel(self, identity: str) -> Json:
+        """A channel by id. Raises ChatError 404."""
+        if identity not in self.channels:
+            raise chat_errors.no_channel()
+        return self.channels[identity]
+
+    def channel_named(self, team: str, name: str) -> Json:
+        """A channel by name. Raises ChatError 404."""
+        for channel in self.channels.values():
+            if channel["team_id"] == team and channel["name"] == name:
+                return channel
+        raise chat_errors.ChatError(404, "app.channel.get_by_name.missing.app_error", "Channel does not exist.")
+
+    def is_admin(self, user: str) -> bool:
+        """Whether they administer the system."""
+        return user in self.users and "system_admin" in self.users[user]["roles"]
+
+    def is_member(self, channel: str, user: str) -> bool:
+        """Whether they may read and write there."""
+        return self.is_admin(user) or user in self.members.get(channel, {})
+
+    def mentioned(self, text: str) -> list[str]:
+        """Ids of the users whose names stand in a text, outside code."""
+        plain = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+        names = {name.rstrip(".-_").lower() for name in re.findall(r"(?<![\w@])@([A-Za-z0-9._-]+)", plain)}
+        return [user["id"] for user in self.users.values() if user["username"] in names]
+
+
+def public_user(user: Json, *, own: bool = False) -> Json:
+    """A user as others see them."""
+    shown = dict(user)
+    if not own:
+        shown.pop("email", None)
+        shown["email"] = ""
+    return shown
+
+
+def without_integrations(post: Json) -> Json:
+    """A post as clients get it: its buttons keep ids and names, but not where they lead (StripActionIntegrations)."""
+    attachments: Iterable[Any] = (post.get("props") or {}).get("attachments") or ()
+    if not any(isinstance(one, dict) and one.get("actions") for one in attachments):
+        return post
+    shown = copy.deepcopy(post)
+    for attachment in shown["props"]["attachments"]:
+        for action in attachment.get("actions") or ():
+            action.pop("integration", None)
+    return shown

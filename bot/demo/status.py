@@ -1,0 +1,122 @@
+"""Errors of the Kubernetes API: what a client gets in place of an answer.
+
+The body is a `Status` object; texts and codes follow k8s.io/apimachinery `pkg/api/errors/errors.go` and the handlers of
+k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bot.demo.kinds import Kind
+
+Json = dict[str, Any]
+
+
+class ApiError(Exception):
+    """A request that the API server refuses; `status` is the body of the answer."""
+
+    def __init__(self, code: int, reason: str, message: str, details: Json | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.status = failure(code, reason, message, details)
+
+
+def failure(code: int, reason: str, message: str, details: Json | None = None) -> Json:
+    """A Status of an error, with its fields in the order of the real server."""
+    body: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message}
+    if reason:
+        body["reason"] = reason
+    if details is not None:
+        body["details"] = details
+    body["code"] = code
+    return body
+
+
+def _details(kind: Kind, name: str) -> Json:
+    details: Json = {}
+    if name:
+        details["name"] = name
+    if kind.group:
+        details["group"] = kind.group
+    details["kind"] = kind.plural
+    return details
+
+
+def not_found(kind: Kind, name: str) -> ApiError:
+    """404: no such object."""
+    return ApiError(404, "NotFound", f'{kind.qualified} "{name}" not found', _details(kind, name))
+
+
+def no_such_path() -> ApiError:
+    """404 for a path that names no resource."""
+    return ApiError(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def already_exists(kind: Kind, name: str) -> ApiError:
+    """409: the name is taken."""
+    return ApiError(409, "AlreadyExists", f'{kind.qualified} "{name}" already exists', _details(kind, name))
+
+
+def conflict(kind: Kind, name: str, why: str | None = None) -> ApiError:
+    """409: another write came first, or a precondition does not hold."""
+    why = why or "the object has been modified; please apply your changes to the latest version and try again"
+    message = f'Operation cannot be fulfilled on {kind.qualified} "{name}": {why}'
+    return ApiError(409, "Conflict", message, _details(kind, name))
+
+
+def invalid(kind: Kind, name: str, field: str, cause: str, text: str) -> ApiError:
+    """422: one field is wrong. `cause` is the machine word, such as FieldValueInvalid."""
+    qualified = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    details: Json = {"name": name} if name else {}
+    if kind.group:
+        details["group"] = kind.group
+    details["kind"] = kind.kind
+    details["causes"] = [{"reason": cause, "message": text, "field": field}]
+    return ApiError(422, "Invalid", f'{qualified} "{name}" is invalid: {field}: {text}', details)
+
+
+def patch_rejected() -> ApiError:
+    """422 for a JSON patch that does not apply; the server does not say which operation (apiserver
+    `handlers/patch.go`).
+    """
+    return ApiError(422, "Invalid", "the server rejected our request due to an error in our request", {})
+
+
+def bad_request(message: str) -> ApiError:
+    """400."""
+    return ApiError(400, "BadRequest", message)
+
+
+def unauthorized() -> ApiError:
+    """401: a token that nobody issued."""
+    return ApiError(401, "Unauthorized", "Unauthorized")
+
+
+def forbidden(kind: Kind, name: str, why: str) -> ApiError:
+    """403: `why` begins with the user's name."""
+    subject = f'{kind.qualified} "{name}"' if name else kind.qualified
+    return ApiError(403, "Forbidden", f"{subject} is forbidden: {why}", _details(kind, name))
+
+
+def unsupported_media_type(accepted: list[str]) -> ApiError:
+    """415: for instance a strategic merge patch of a custom resource."""
+    message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
+    return ApiError(415, "UnsupportedMediaType", message, {})
+
+
+def method_not_allowed() -> ApiError:
+    """405."""
+    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+
+
+def expired(message: str) -> ApiError:
+    """410: the past that the client asks for was compacted away."""
+    return ApiError(410, "Expired", message)
+
+
+def too_many_requests(seconds: int) -> ApiError:
+    """429 of priority and fairness; the answer also has a Retry-After header."""
+    message = "too many requests, please try again later"
+    return ApiError(429, "TooManyRequests", message, {"retryAfterSeconds": seconds})
