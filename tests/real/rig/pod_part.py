@@ -166,8 +166,10 @@ class PodPart:
                 await self._end(End(code, reason, message))
             case OOMKilled():
                 await self._end(End(137, "OOMKilled"))
-            case Evicted(message):
+            case Evicted(message, reported):
                 self.finished = True
+                if self._started and reported:
+                    await self._report()
                 await self._write_status(pod_status.evicted(message))
             case NodeLost():
                 await self.remove()
@@ -185,15 +187,20 @@ class PodPart:
     async def _end(self, end: End) -> None:
         self.finished = True  # First of all, so that nobody else ends it meanwhile.
         await self._run()
-        if self._has_executor:
-            outputs, complaint = pod_status.reported_outputs(
-                self.facts.template, self._outputs.parameters, self._outputs.result
-            )
-            if outputs:
-                await self._patch_result({"outputs": outputs})
-            await self._patch_result({"metadata": {"labels": {pod_status.REPORTED: "true"}}})
-            end = replace(end, wait_error=complaint)
+        end = replace(end, wait_error=await self._report())
         await self._write_status(pod_status.ended(self.pod, end, self._started))
+
+    async def _report(self) -> str:
+        """Report the outputs as the executor does at the end, and return its complaint if a file was missing."""
+        if not self._has_executor:
+            return ""
+        outputs, complaint = pod_status.reported_outputs(
+            self.facts.template, self._outputs.parameters, self._outputs.result
+        )
+        if outputs:
+            await self._patch_result({"outputs": outputs})
+        await self._patch_result({"metadata": {"labels": {pod_status.REPORTED: "true"}}})
+        return complaint
 
     async def _bind(self, node: str) -> None:
         binding: Manifest = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": self.facts.name}}

@@ -88,9 +88,11 @@ class OOMKilled:
 
 @dataclass(frozen=True)
 class Evicted:
-    """The kubelet evicts the pod: it fails as a whole, with no word on its containers and no outputs."""
+    """The kubelet evicts the pod: it fails as a whole, with no word on its containers."""
 
     message: str = "The node was low on resource: memory."
+    reported: bool = True
+    """Whether the executor still gets to report. Where it does not, the controller may wait for it for minutes."""
 
 
 @dataclass(frozen=True)

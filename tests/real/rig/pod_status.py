@@ -113,8 +113,9 @@ def ended(pod: Manifest, end: End, started: str) -> Manifest:
 
 
 def evicted(message: str) -> Manifest:
-    """The pod failed as a whole."""
-    return {"phase": "Failed", "reason": "Evicted", "message": message}
+    """The pod failed as a whole, and its containers are no longer spoken of."""
+    gone = {"containerStatuses": None, "initContainerStatuses": None}
+    return {"phase": "Failed", "reason": "Evicted", "message": message} | gone
 
 
 def task_result(facts: PodFacts) -> Manifest:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 _POLL_SECONDS = 0.05
 _TAIL_LINES = 30
+_FREEZE_LIMIT_SECONDS = 2.0
 
 
 class ServiceError(Exception):
@@ -98,8 +99,14 @@ class Service:
 
     def pause(self) -> None:
         """Freeze the server: connections stay open and nothing is answered."""
-        self._live()
+        threads = Path("/proc", str(self._live().pid), "task")
         self._signal(signal.SIGSTOP)
+        # The signal takes a moment to reach every thread, and in it a request could still be answered.
+        give_up = time.monotonic() + _FREEZE_LIMIT_SECONDS
+        while not all(_stopped(thread) for thread in threads.iterdir()):
+            if time.monotonic() > give_up:
+                raise ServiceError(f"{self.name} does not stop for SIGSTOP")
+            time.sleep(0.001)
 
     def resume(self) -> None:
         """Let a paused server go on."""
@@ -151,3 +158,10 @@ class Service:
 
     def _exit_status(self) -> int | None:
         return self._process.returncode if self._process else None
+
+
+def _stopped(thread: Path) -> bool:
+    try:
+        return (thread / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+    except OSError:
+        return True  # It ended a moment ago.
