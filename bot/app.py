@@ -19,21 +19,36 @@ from bot.clients.errors import WireError
 from bot.clients.kube import Kube
 from bot.clients.kube_lease import Lease, LeaseTiming
 from bot.clients.mattermost import Mattermost
+from bot.clients.mattermost_commands import CommandRegister
+from bot.clients.mattermost_rooms import Rooms
+from bot.clients.mattermost_socket import Socket
 from bot.config import Config, Secrets
+from bot.core.asking import COMMANDS
+from bot.core.effects import WakeAt
 from bot.core.events import Installed, LeaseLost, LeaseWon
 from bot.core.memory import let_go_patch
-from bot.core.settings import Channels
+from bot.core.registration import wanted
+from bot.core.settings import Channels, Role
+from bot.core.signing import key_of
 from bot.core.state import State
 from bot.logs import log
 from bot.metrics import Metrics
 from bot.runtime.http import Doors, application
-from bot.runtime.loop import Loop
+from bot.runtime.loop import Loop, Told
 from bot.sinks.cards import CardSink
 from bot.sinks.cronworkflows import CronWorkflowSink
+from bot.sinks.dialogs import DialogSink
 from bot.sinks.perform import Sinks
+from bot.sinks.replies import Replies
+from bot.sinks.seal import Seal
+from bot.sinks.slash_commands import SlashCommands
 from bot.sinks.workflows import WorkflowSink
+from bot.sources.chat import ChatCommands, Surroundings
 from bot.sources.clock import Clock
+from bot.sources.cursor import CursorStore
 from bot.sources.installation import installed_at
+from bot.sources.pod_log import LogFollowers
+from bot.sources.posts import Me
 from bot.sources.workflows import API as WORKFLOWS
 from bot.sources.workflows import held_workflows, watch_crons, watch_workflows
 from bot.tasks import Tasks
@@ -73,9 +88,13 @@ class Bot:
         self._chat = Mattermost(
             config.mattermost.url, secrets.mattermost_token, self.metrics, verify=config.mattermost.ca_file or True
         )
+        self._key = key_of(secrets.mattermost_token)
         self._sinks: Sinks | None = None
+        self._followers: LogFollowers | None = None
         self._lease: Lease | None = None
-        self.loop = Loop(State(config.runs), self._perform, self._clock.wake, self._tasks, self.metrics, self._log)
+        self._posts: ChatCommands | None = None
+        self._slash: SlashCommands | None = None
+        self.loop = Loop(State(config.runs), self._perform, self._tell, self._tasks, self.metrics, self._log)
 
     async def start(self) -> None:
         """Listen at once, then reach the chat and the cluster, then watch."""
@@ -86,6 +105,8 @@ class Bot:
         """Finish what is under way, give the Lease back, close everything."""
         self._missing = "its own end"
         self._clock.stop()
+        if self._posts is not None:
+            await self._posts.stop(DRAIN_SECONDS / 2)
         await self.loop.drain(DRAIN_SECONDS)
         if self._lease is not None:
             await self._lease.release()
@@ -99,7 +120,10 @@ class Bot:
             self.crashed.set_result(name)
 
     async def _listen(self) -> None:
-        doors = Doors(self.loop, self._chat, self._secrets, self._tasks, self.metrics, self._log, self._what_is_missing)
+        doors = Doors(
+            self.loop, self._chat, self._secrets, self._tasks, self.metrics, self._log, self._what_is_missing, self._key
+        )
+        doors.learned, doors.learn = self._learned_tokens, self._learn_tokens
         runner = web.AppRunner(application(doors), access_log=None, shutdown_timeout=2.0)
         await runner.setup()
         self._exits.push_async_callback(runner.cleanup)
@@ -111,7 +135,8 @@ class Bot:
     async def _begin(self) -> None:
         config, runs = self.config, self.config.runs
         channels = await self._until_it_works("the chat", self._reach_chat)
-        self.loop.state.settings = settings = replace(runs, channels=channels)
+        roles = await self._until_it_works("the chat", self._resolve_roles)
+        self.loop.state.settings = settings = replace(runs, channels=channels, roles=roles)
         kube = await Kube.connect(
             self.metrics,
             kubeconfig=config.kubernetes.kubeconfig,
@@ -122,17 +147,55 @@ class Bot:
         bot = config.bot
         since = await self._until_it_works("the cluster", lambda: installed_at(kube, bot.namespace, bot.config_map))
         self._lease = lease = Lease(kube, bot.namespace, bot.lease, self._wiring.identity, self._wiring.lease)
+        seal = Seal(self._key, bot.url.rstrip("/"))
         self._sinks = Sinks(
-            WorkflowSink(kube), CronWorkflowSink(kube), CardSink(self._chat, settings, self.metrics, lease.held)
+            WorkflowSink(kube),
+            CronWorkflowSink(kube),
+            CardSink(self._chat, settings, self.metrics, lease.held, seal),
+            DialogSink(self._chat, seal),
         )
+        self._followers = LogFollowers(kube, self._tasks, self.loop.put, self._trouble)
         self.loop.put(Installed(since))
         self._missing = ""
         spawn, put, metrics = self._tasks.spawn, self.loop.put, self.metrics
         spawn(self.loop.run(), name="loop", eternal=True)
         spawn(watch_workflows(kube, metrics, runs.namespace, put, self._trouble), name="workflows", eternal=True)
         spawn(watch_crons(kube, metrics, runs.namespace, put, self._trouble), name="cronworkflows", eternal=True)
+        await self._until_it_works("the chat", lambda: self._hear(kube, lease))
+        self._missing = ""
         spawn(lease.run(self._won, self._lost, self._trouble), name="lease", eternal=True)
         self._clock.start(settings.sweep_seconds)
+
+    async def _hear(self, kube: Kube, lease: Lease) -> None:
+        """Take commands that are typed as posts, and register the slash commands."""
+        chat, place, bot, spawn = self._chat, self.config.mattermost, self.config.bot, self._tasks.spawn
+        rooms, me = Rooms(chat), Me(chat.user_id, chat.user_name)
+        register = CommandRegister(chat, await rooms.team_id(place.team))
+        around = Surroundings(
+            rooms=rooms,
+            replies=Replies(chat, lease.held),
+            store=CursorStore(kube, bot.namespace, bot.config_map),
+            ask=self.loop.ask,
+            ready=self._what_is_missing,
+            spawn=spawn,
+            metrics=self.metrics,
+            log=self._log,
+        )
+        self._posts = posts = ChatCommands(me, [spec.trigger for spec in COMMANDS], around)
+        wishes = wanted(COMMANDS, place.commands_url) if place.commands_url else ()
+        self._slash = SlashCommands(register, rooms, wishes, me.id, self._log)
+        token = self._secrets.mattermost_token
+        socket = Socket(place.url, token, posts, chat.sign_in, self.metrics, ca_file=place.ca_file)
+        spawn(socket.run(), name="websocket", eternal=True)
+        spawn(posts.run(), name="posts", eternal=True)
+        spawn(self._slash.learn(), name="command tokens")
+
+    def _learned_tokens(self) -> tuple[str, ...]:
+        return self._slash.tokens if self._slash is not None else ()
+
+    async def _learn_tokens(self) -> None:
+        if self._slash is not None:
+            await self._slash.learn()
 
     async def _reach_chat(self) -> Channels:
         chat, wanted = self._chat, self.config.mattermost
@@ -147,6 +210,24 @@ class Bot:
             names=tuple((channel, name) for name, channel in ids.items()),
         )
 
+    async def _resolve_roles(self) -> tuple[Role, ...]:
+        """The roles with ids for their names; a name that nobody has is logged and counts for nobody."""
+        roles = self.config.runs.roles
+        names = sorted({name for role in roles for name in role.users if name != "*"})
+        users = await self._chat.user_ids(names)
+        for name in set(names) - set(users):
+            self._log.error("a role names a user who does not exist", user=name)
+        channels = {name for role in roles for name in role.channels}
+        ids = {name: await self._chat.channel_id(self.config.mattermost.team, name) for name in sorted(channels)}
+        return tuple(
+            replace(
+                role,
+                user_ids=tuple(users[name] for name in role.users if name in users),
+                channel_ids=tuple(ids[name] for name in role.channels),
+            )
+            for role in roles
+        )
+
     async def _until_it_works(self, what: str, attempt: Any) -> Any:
         """Try until it works: at a start either side may be down, and a crash loop would tell nobody why."""
         self._missing = what
@@ -159,7 +240,16 @@ class Bot:
 
     def _what_is_missing(self) -> str:
         state = self.loop.state
+        refused = self._posts.refused if self._posts is not None else ""
+        if refused and not self._missing:
+            return f"a token that Mattermost takes; it refuses the one I have ({refused})"
         return self._missing or ("" if state.listed and state.nightly.listed else "the first list of the cluster")
+
+    def _tell(self, effect: Told) -> None:
+        if isinstance(effect, WakeAt):
+            self._clock.wake(effect)
+        elif self._followers is not None:
+            self._followers.tell(effect)
 
     async def _perform(self, effect: Any) -> Any:
         if self._sinks is None:
@@ -170,11 +260,16 @@ class Bot:
         self.metrics.leader.set(1)
         self._log.info("lease won")
         self.loop.put(LeaseWon())
+        if self._posts is not None and self._slash is not None and self._lease is not None:
+            self._posts.won()
+            self._tasks.spawn(self._slash.register(self._lease.held), name="slash commands")
 
     def _lost(self) -> None:
         self.metrics.leader.set(0)
         self._log.warning("lease lost")
         self.loop.put(LeaseLost())
+        if self._posts is not None:
+            self._posts.lost()
 
     def _trouble(self, reason: str) -> None:
         self._log.warning("trouble with the cluster", reason=reason)

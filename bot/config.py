@@ -45,6 +45,11 @@ class ChatConfig(Section):
     push_channel: str = ""
     also: tuple[str, ...] = ()
     """Channels in which the card of a run stays where the run was asked for."""
+    commands_url: str = Field(default="", pattern=r"^(https?://[^/\s]+(/[^?#\s]+)?/commands)?$")
+    """Address by which Mattermost reaches the bot's `/commands`, so that the slash commands register themselves.
+
+    Empty: they don't. Whether there are any or not, `@gputest …` as a post does the same.
+    """
 
 
 class ClusterConfig(Section):
@@ -60,6 +65,11 @@ class BotConfig(Section):
     """Namespace of the Lease and the ConfigMap; not that of the workflows."""
     lease: str = "gputest-bot"
     config_map: str = "gputest-bot"
+    url: str = Field(default="", pattern="^(https?://[^/]+(/[^?#]*)?)?$")
+    """Address by which Mattermost reaches the bot, e.g. `http://gputest-bot.gputest.svc:8080`.
+
+    Buttons and forms call back there; without it cards have none.
+    """
     host: str = "0.0.0.0"
     port: int = Field(default=8080, ge=0, le=65535)
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")

@@ -28,6 +28,9 @@ class Metrics:
         )
         self.doubles = Counter("gputest_doubles", "Cards found twice and removed", registry=self.registry)
         self.aside = Counter("gputest_events_set_aside", "Events that could not be digested", registry=self.registry)
+        self.listening = Gauge(
+            "gputest_chat_listening", "1 while the websocket of the chat stands", registry=self.registry
+        )
         self.leader = Gauge("gputest_leader", "1 while this process may speak about runs", registry=self.registry)
         self.held = Gauge("gputest_runs_held", "Runs that are owed something", registry=self.registry)
 

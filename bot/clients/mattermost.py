@@ -28,7 +28,7 @@ from mattermostdriver import Driver
 from mattermostdriver.client import Client
 from requests.adapters import HTTPAdapter
 
-from bot.clients.errors import Unreachable, WireError, of_status
+from bot.clients.errors import ServerFault, Unreachable, WireError, of_status
 from bot.metrics import Metrics
 
 CONNECT_TIMEOUT, READ_TIMEOUT = 3.05, 8.0
@@ -141,6 +141,7 @@ class Mattermost:
             "edits": ThreadPoolExecutor(8, thread_name_prefix="mattermost-edits"),
         }
         self.user_id = ""
+        self.user_name = ""
 
     def close(self) -> None:
         """Let the threads end; calls under way are not waited for."""
@@ -154,7 +155,7 @@ class Mattermost:
             WireError: Forbidden for a token that is revoked or wrong.
         """
         me = await self._call("answers", "me", lambda: self._driver.users.get_user("me"))
-        self.user_id = str(me["id"])
+        self.user_id, self.user_name = str(me["id"]), str(me.get("username", ""))
         return self.user_id
 
     async def channel_id(self, team: str, channel: str) -> str:
@@ -196,6 +197,48 @@ class Mattermost:
             if len(posts) < PER_PAGE or posts[-1].create_at < since:
                 return [p for p in ours if p.create_at >= since]
             page += 1
+
+    async def open_dialog(self, trigger_id: str, url: str, dialog: dict[str, Any]) -> None:
+        """Show a form to the person whose trigger it is.
+
+        Raises:
+            WireError: Invalid once the trigger is expired (three seconds on servers of the 6 series).
+        """
+        body = {"trigger_id": trigger_id, "url": url, "dialog": dialog}
+        await self._call(
+            "answers", "dialog", lambda: self._driver.client.make_request("post", "/actions/dialogs/open", options=body)
+        )
+
+    async def user_ids(self, names: list[str]) -> dict[str, str]:
+        """The ids of users by their names; names that nobody has are left out."""
+        if not names:
+            return {}
+        found = await self._call("answers", "users", lambda: self._driver.users.get_users_by_usernames(names))
+        return {str(user["username"]): str(user["id"]) for user in found}
+
+    async def request(
+        self,
+        operation: str,
+        method: str,
+        path: str,
+        *,
+        query: dict[str, str] | None = None,
+        body: Any = None,
+    ) -> Any:
+        """One request by its path, for what the driver lacks or builds wrongly; returns the decoded body.
+
+        Raises:
+            WireError: as `errors` has them.
+        """
+
+        def send() -> Any:
+            response = self._driver.client.make_request(method, path, options=body, params=query)
+            try:
+                return response.json()
+            except requests.JSONDecodeError as error:
+                raise ServerFault("Mattermost answered with something that is no JSON") from error
+
+        return await self._call("edits", operation, send)
 
     async def respond(self, response_url: str, text: str) -> None:
         """Answer a slash command late, to the one who typed it.

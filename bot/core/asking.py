@@ -12,107 +12,156 @@ from dataclasses import replace
 
 import msgspec
 
-from bot.core.card import Card, card_of, short_name
-from bot.core.commands import gputest, nightly
-from bot.core.commands.gputest import ShowStatus, StartRun
+from bot.core import policy, pools_view
+from bot.core.again import Again
+from bot.core.card import Card, card_of, short_name, wants_posts
+from bot.core.commands import gpu, gputest, nightly
+from bot.core.commands.gputest import CancelRun, ListRuns, RerunRun, ShowStatus, StartRun
 from bot.core.commands.nightly import ShowNightly, SwitchNightly
 from bot.core.commands.spec import CommandSpec, ShowHelp
-from bot.core.effects import Answer, Effect, SetSuspend, SubmitWorkflow, WakeAt
+from bot.core.dialogs import StartDialog
+from bot.core.effects import Answer, Effect, OpenDialog, PatchWorkflow, SetSuspend, SubmitWorkflow, WakeAt
 from bot.core.errors import UserError
 from bot.core.events import CommandTyped, EffectDone, EffectFailed, Trouble
-from bot.core.memory import Request, write
+from bot.core.memory import Cancelled, Request, cancel_patch, write
 from bot.core.nightly import SWITCHED, Switched, view
 from bot.core.render import answers
-from bot.core.runs import channel_of
-from bot.core.state import Asking, State
+from bot.core.render import pools as pool_answers
+from bot.core.runs import Run, channel_of
+from bot.core.settings import Right
+from bot.core.signing import DIALOG_SECONDS, Deed, Signed
+from bot.core.state import AskEffect, Asker, Asking, EndedRun, State
 from bot.core.workflow import CronWorkflow, Workflow
 
-COMMANDS: tuple[CommandSpec, ...] = (gputest.SPEC, nightly.SPEC)
+COMMANDS: tuple[CommandSpec, ...] = (gputest.SPEC, nightly.SPEC, gpu.SPEC)
 """Every slash command there is."""
 
 WAKE_ASK = "ask:"
-"""Prefix of the wake-up keys of commands."""
+"""Prefix of the wake-up keys of requests."""
 
 MAX_TRIES = 4
-"""How often a create or a switch is tried before the person is told."""
+"""How often a create, a patch or a switch is tried before the person is told."""
 
-SHOWN_ENDED = 5
-"""Ended runs that `status` names."""
+SHOWN_ENDED, LISTED_ENDED = 5, 20
+"""Ended runs that `status` and `list` name."""
 
 _ALPHABET = "23456789abcdefghjkmnpqrstvwxyz"  # nothing that is read for something else
 
 
 def typed(state: State, command: CommandTyped, now: float) -> list[Effect]:
     """A command came in: answer it, or start what has to be done first."""
-    if command.request_id in state.answers:
-        return [Answer(command.request_id, state.answers[command.request_id])]
-    if any(asking.command.request_id == command.request_id for asking in state.asking.values()):
-        return []  # the same sending again: it is being worked on
+    asker = Asker(command.request_id, command.user_id, command.user_name, command.channel_id)
+    known = repeated(state, asker)
+    if known is not None:
+        return known
+    try:
+        slow_down(state, asker, now)
+    except UserError as error:
+        return answer(state, asker, answers.refusal(error))
     match command.trigger:
         case gputest.SPEC.trigger:
-            return _gputest(state, command)
+            return _gputest(state, asker, command, now)
         case nightly.SPEC.trigger:
-            return _nightly(state, command, now)
+            return _nightly(state, asker, command.text, now)
+        case gpu.SPEC.trigger:
+            return _gpu(state, asker, command.text, now)
         case _:
-            return _answer(state, command, answers.no_such_command(command.trigger, COMMANDS))
+            return answer(state, asker, answers.no_such_command(command.trigger, COMMANDS))
 
 
-def _gputest(state: State, command: CommandTyped) -> list[Effect]:
-    try:
-        asked = gputest.parse(command.text, state.settings)
-        if isinstance(asked, StartRun):
-            return [_submit(state, command, gputest.parameters(asked, state.settings))]
-    except UserError as error:
-        return _answer(state, command, answers.refusal(error))
-    match asked:
-        case ShowHelp():
-            return _answer(state, command, answers.help_text(gputest.SPEC, state.settings))
-        case ShowStatus():
-            return _answer(state, command, _status(state, asked.run))
+def repeated(state: State, asker: Asker) -> list[Effect] | None:
+    """What to do with a request that was seen before: the same answer, or nothing while it is worked on."""
+    if asker.request_id in state.answers:
+        return [Answer(asker.request_id, state.answers[asker.request_id])]
+    if any(asking.asker.request_id == asker.request_id for asking in state.asking.values()):
+        return []
+    return None
 
 
-def _nightly(state: State, command: CommandTyped, now: float) -> list[Effect]:
+def slow_down(state: State, asker: Asker, now: float) -> None:
+    """Count a request of this user.
+
+    Raises:
+        UserError: too many within a minute.
+    """
+    recent = [at for at in state.spoken.get(asker.user_id, []) if at > now - 60]
+    if len(recent) >= state.settings.commands_per_minute:
+        state.spoken[asker.user_id] = recent
+        raise UserError(f"That is more than {state.settings.commands_per_minute} requests in a minute. Wait a little.")
+    state.spoken[asker.user_id] = [*recent, now]
+    if len(state.spoken) > 1000:
+        state.spoken = {user: times for user, times in state.spoken.items() if times[-1] > now - 60}
+
+
+def _gputest(state: State, asker: Asker, command: CommandTyped, now: float) -> list[Effect]:
     settings = state.settings
-    cron = state.nightly.crons.get(settings.cron)
     try:
-        asked = nightly.parse(command.text)
+        asked = gputest.parse(command.text, settings)
+        match asked:
+            case ShowHelp() if not command.text.strip():
+                return _form(state, asker, command.trigger_id, now)
+            case ShowHelp():
+                return answer(state, asker, answers.help_text(gputest.SPEC, settings))
+            case StartRun():
+                return start(state, asker, gputest.parameters(asked, settings), asker.request_id)
+            case ShowStatus() | ListRuns():
+                policy.check(settings, Right.LOOK, asker.user_id, asker.channel_id)
+                text = _status(state, asked.run) if isinstance(asked, ShowStatus) else _list(state)
+                return answer(state, asker, text)
+            case CancelRun():
+                return cancel(state, asker, _running(state, asker, asked.run), now)
+            case RerunRun():
+                return _rerun(state, asker, asked)
     except UserError as error:
-        return _answer(state, command, answers.nothing_changed(error))
-    if isinstance(asked, ShowHelp):
-        return _answer(state, command, answers.help_text(nightly.SPEC, settings))
-    if cron is None:
-        return _answer(state, command, answers.nightly_unknown(settings.cron, listed=state.nightly.listed))
-    match asked:
-        case ShowNightly():
-            return _answer(state, command, answers.nightly(view(cron, now)))
-        case SwitchNightly() if asked.enable and not cron.schedules:
-            return _answer(state, command, answers.nightly_without_schedule())
-        case SwitchNightly():
-            return [_switch(state, command, cron, suspend=not asked.enable, now=now)]
+        starts = gputest.starts_a_run(command.text)
+        return answer(state, asker, answers.refusal(error) if starts else answers.click_refused(error))
 
 
-def _submit(state: State, command: CommandTyped, parameters: dict[str, str]) -> Effect:
+def _form(state: State, asker: Asker, trigger_id: str, now: float) -> list[Effect]:
+    """The form with the defaults; the help where no form can be shown."""
     settings = state.settings
-    name = run_name(settings.run_prefix, command.request_id, 1)
+    policy.check(settings, Right.RUN, asker.user_id, asker.channel_id)
+    otherwise = answers.help_text(gputest.SPEC, settings)
+    if not trigger_id:
+        return answer(state, asker, otherwise)
+    pools = tuple(pool.name for pool in settings.pools)
+    form = StartDialog(settings.model_names, settings.scopes, pools, settings.max_epochs, settings.defaults)
+    signed = Signed(Deed.START, now + DIALOG_SECONDS, asker.channel_id, asker.user_id, asker.user_name)
+    effect = OpenDialog(state.new_id(), trigger_id, form, signed)
+    return ask(state, Asking(asker, effect, otherwise=otherwise))
+
+
+def start(
+    state: State, asker: Asker, parameters: dict[str, str], identity: str, *, asked_ref: str | None = None
+) -> list[Effect]:
+    """Start a run, if the asker may. `identity` names it; `asked_ref` is the ref that has to be allowed.
+
+    Raises:
+        UserError: not allowed.
+    """
+    settings = state.settings
+    judged = parameters if asked_ref is None else parameters | {settings.parameters.ref: asked_ref}
+    policy.check_run(settings, asker.user_id, asker.channel_id, judged)
+    name = run_name(settings.run_prefix, identity, 1)
     effect = SubmitWorkflow(
         id=state.new_id(),
         namespace=settings.namespace,
         name=name,
         template=settings.template,
         parameters=parameters,
-        request=_request(command, name),
+        request=_request(asker, identity, name),
+        priority=settings.priority,
     )
-    state.asking[effect.id] = Asking(command, effect)
-    return effect
+    return ask(state, Asking(asker, effect, identity=identity))
 
 
-def _request(command: CommandTyped, name: str) -> str:
-    return write(Request(name, command.request_id, command.user_id, command.user_name, command.channel_id))
+def _request(asker: Asker, identity: str, name: str) -> str:
+    return write(Request(name, identity, asker.user_id, asker.user_name, asker.channel_id))
 
 
-def run_name(prefix: str, request_id: str, try_number: int) -> str:
+def run_name(prefix: str, identity: str, try_number: int) -> str:
     """A name from the request; a longer one where a shorter is taken by another run."""
-    number = int.from_bytes(hashlib.sha256(request_id.encode()).digest())
+    number = int.from_bytes(hashlib.sha256(identity.encode()).digest())
     suffix = ""
     for _ in range(3 + try_number):
         number, rest = divmod(number, len(_ALPHABET))
@@ -120,17 +169,121 @@ def run_name(prefix: str, request_id: str, try_number: int) -> str:
     return f"{prefix}-{suffix}"
 
 
-def _switch(state: State, command: CommandTyped, cron: CronWorkflow, *, suspend: bool, now: float) -> Effect:
-    switched = Switched(user=command.user_name, at=now, suspend=suspend)
-    effect = SetSuspend(
+def _rerun(state: State, asker: Asker, asked: RerunRun) -> list[Effect]:
+    ended = _ended_run(state, asked.run)
+    again = ended.failed if asked.failed else ended.again
+    if again is None:
+        raise UserError(answers.nothing_to_rerun(short_name(ended.name)), f"/gputest rerun {short_name(ended.name)}")
+    return rerun(state, asker, again, asker.request_id)
+
+
+def rerun(state: State, asker: Asker, again: Again, identity: str) -> list[Effect]:
+    """Run something again; the ref that was asked for first is the one that has to be allowed."""
+    return start(state, asker, again.parameters, identity, asked_ref=again.ref)
+
+
+def _ended_run(state: State, run: str | None) -> EndedRun:
+    known = [ended for ended in reversed(state.ended.values()) if ended.again is not None]
+    if run is None and known:
+        return known[0]
+    for ended in known:
+        if run in {short_name(ended.name), ended.name}:
+            return ended
+    held = [short_name(r.workflow.metadata.name) for r in state.runs.values()]
+    if run is not None and run in held:
+        raise UserError(f"**{run}** has not ended yet.", f"/gputest status {run}")
+    raise UserError(answers.run_unknown(run, [short_name(e.name) for e in known]))
+
+
+def _running(state: State, asker: Asker, run: str | None) -> Run:
+    """The run that is meant: the one of that name, or the only one that the asker started."""
+    held = list(state.runs.values())
+    if run is not None:
+        for candidate in held:
+            name = candidate.workflow.metadata.name
+            if run in {short_name(name), name}:
+                return candidate
+        if any(run in {short_name(e.name), e.name} for e in state.ended.values()):
+            raise UserError(f"**{short_name(run)}** has ended already.")
+        raise UserError(answers.run_unknown(run, [short_name(r.workflow.metadata.name) for r in held]))
+    cards = [(r, card_of(r.workflow, state.settings)) for r in held if not r.workflow.ended]
+    mine = [r for r, card in cards if card.origin.user_id == asker.user_id]
+    if len(mine) != 1:
+        names = ", ".join(f"`{short_name(r.workflow.metadata.name)}`" for r, _ in cards) or "none"
+        raise UserError(f"Which run? Under way: {names}.", "/gputest status")
+    return mine[0]
+
+
+def cancel(state: State, asker: Asker, run: Run, now: float) -> list[Effect]:
+    """Stop a run, if the asker may: their own, or any with the right to cancel.
+
+    Raises:
+        UserError: not allowed, or it has ended already.
+    """
+    card = card_of(run.workflow, state.settings)
+    if card.origin.user_id != asker.user_id or not asker.user_id:
+        policy.check(state.settings, Right.CANCEL, asker.user_id, asker.channel_id)
+    if run.workflow.ended or run.gone:
+        raise UserError(answers.ended_already(card))
+    return ask(state, Asking(asker, _cancel_effect(state, asker, run.workflow, now), uid=run.uid))
+
+
+def _cancel_effect(state: State, asker: Asker, workflow: Workflow, now: float) -> PatchWorkflow:
+    cancelled = Cancelled(workflow.attempt, asker.user_id, asker.user_name, now)
+    meta = workflow.metadata
+    return PatchWorkflow(state.new_id(), meta.namespace, meta.name, cancel_patch(workflow, cancelled), "cancel")
+
+
+def _nightly(state: State, asker: Asker, text: str, now: float) -> list[Effect]:
+    settings = state.settings
+    cron = state.nightly.crons.get(settings.cron)
+    try:
+        asked = nightly.parse(text)
+        if isinstance(asked, ShowHelp):
+            return answer(state, asker, answers.help_text(nightly.SPEC, settings))
+        right = Right.NIGHTLY if isinstance(asked, SwitchNightly) else Right.LOOK
+        policy.check(settings, right, asker.user_id, asker.channel_id)
+    except UserError as error:
+        return answer(state, asker, answers.nothing_changed(error))
+    if cron is None:
+        return answer(state, asker, answers.nightly_unknown(settings.cron, listed=state.nightly.listed))
+    match asked:
+        case ShowNightly():
+            return answer(state, asker, answers.nightly(view(cron, now)))
+        case SwitchNightly() if asked.enable and not cron.schedules:
+            return answer(state, asker, answers.nightly_without_schedule())
+        case SwitchNightly():
+            switched = Switched(user=asker.user_name, at=now, suspend=not asked.enable, reason=asked.reason)
+            return ask(state, Asking(asker, _switch(state, cron, switched)))
+
+
+def _gpu(state: State, asker: Asker, text: str, now: float) -> list[Effect]:
+    settings = state.settings
+    try:
+        asked = gpu.parse(text)
+        if isinstance(asked, ShowHelp):
+            return answer(state, asker, answers.help_text(gpu.SPEC, settings))
+        policy.check(settings, Right.LOOK, asker.user_id, asker.channel_id)
+    except UserError as error:
+        return answer(state, asker, pool_answers.not_understood(error))
+    seen = pools_view.view(state.pools, _cards(state), settings)
+    return answer(state, asker, pool_answers.gpus(asked.part, seen, settings, now))
+
+
+def _switch(state: State, cron: CronWorkflow, switched: Switched) -> SetSuspend:
+    return SetSuspend(
         id=state.new_id(),
         namespace=cron.metadata.namespace,
         name=cron.metadata.name,
-        suspend=suspend,
+        suspend=switched.suspend,
         annotations={SWITCHED: msgspec.json.encode(switched).decode()},
     )
-    state.asking[effect.id] = Asking(command, effect)
-    return effect
+
+
+def ask(state: State, asking: Asking) -> list[Effect]:
+    """Send an effect whose end somebody waits for."""
+    state.asking[asking.effect.id] = asking
+    return [asking.effect]
 
 
 def answered(state: State, event: EffectDone | EffectFailed, now: float) -> list[Effect]:
@@ -138,37 +291,62 @@ def answered(state: State, event: EffectDone | EffectFailed, now: float) -> list
     asking = state.asking.pop(event.id)
     if isinstance(event, EffectFailed):
         return _again(state, asking, event, now)
-    match event.value:
-        case Workflow():
-            return _answer(state, asking.command, _started(state, asking.command, event.value))
-        case CronWorkflow():
-            wanted = isinstance(asking.effect, SetSuspend) and not asking.effect.suspend
-            text = answers.nightly_switched(view(event.value, now), wanted=wanted)
-            return _answer(state, asking.command, text)
+    asker = asking.asker
+    match asking.effect, event.value:
+        case OpenDialog(), _:
+            return answer(state, asker, "")
+        case PatchWorkflow(), Workflow() as workflow:
+            return answer(state, asker, answers.being_stopped(short_name(workflow.metadata.name)))
+        case SubmitWorkflow(), Workflow() as workflow:
+            return answer(state, asker, _started(state, asker, workflow))
+        case SetSuspend() as effect, CronWorkflow() as cron:
+            text = answers.nightly_switched(view(cron, now), wanted=not effect.suspend)
+            return answer(state, asker, text)
         case _:
-            raise AssertionError(f"a command has no such result: {event.value}")
+            raise AssertionError(f"a request has no such result: {event.value}")
 
 
 def _again(state: State, asking: Asking, event: EffectFailed, now: float) -> list[Effect]:
-    effect, tries = asking.effect, asking.tries + 1
-    if tries > MAX_TRIES or event.trouble in {Trouble.REFUSED, Trouble.GONE}:
-        return _answer(state, asking.command, _gave_up(asking, event))
-    if isinstance(effect, SubmitWorkflow) and event.trouble is Trouble.EXISTS:
-        name = run_name(state.settings.run_prefix, asking.command.request_id, tries)
-        effect = replace(effect, name=name, request=_request(asking.command, name))
-    effect = replace(effect, id=state.new_id())
-    state.asking[effect.id] = Asking(asking.command, effect, tries)
+    tries = asking.tries + 1
+    final = event.trouble in {Trouble.REFUSED, Trouble.GONE} or isinstance(asking.effect, OpenDialog)
+    if tries > MAX_TRIES or final:
+        return answer(state, asking.asker, _gave_up(asking, event))
+    effect = _next_try(state, asking, event, tries, now)
+    if effect is None:
+        return answer(state, asking.asker, answers.ended_meanwhile())
+    state.asking[effect.id] = replace(asking, effect=effect, tries=tries)
     if event.trouble in {Trouble.EXISTS, Trouble.CONFLICT}:
         return [effect]
     return [WakeAt(WAKE_ASK + effect.id, now + max(event.retry_after or 0.0, 2.0 ** (tries - 2)))]
 
 
+def _next_try(state: State, asking: Asking, event: EffectFailed, tries: int, now: float) -> AskEffect | None:
+    """The effect for another try, with a longer name or on the object as it is now; None where it has ended."""
+    effect = asking.effect
+    if isinstance(effect, SubmitWorkflow) and event.trouble is Trouble.EXISTS:
+        name = run_name(state.settings.run_prefix, asking.identity, tries)
+        return replace(effect, id=state.new_id(), name=name, request=_request(asking.asker, asking.identity, name))
+    if isinstance(effect, PatchWorkflow):
+        held = state.runs.get(asking.uid)
+        latest = event.latest if isinstance(event.latest, Workflow) else held.workflow if held else None
+        if latest is None or latest.ended:
+            return None
+        return _cancel_effect(state, asking.asker, latest, now)
+    return replace(effect, id=state.new_id())
+
+
 def _gave_up(asking: Asking, event: EffectFailed) -> str:
-    if isinstance(asking.effect, SetSuspend):
-        return answers.nightly_failed(event.reason)
-    if event.trouble in {Trouble.REFUSED, Trouble.GONE}:
-        return answers.submit_refused(event.reason)
-    return answers.submit_failed(event.reason, asking.effect.name)
+    match asking.effect:
+        case OpenDialog():
+            return asking.otherwise
+        case SetSuspend():
+            return answers.nightly_failed(event.reason)
+        case PatchWorkflow() as effect:
+            return answers.cancel_failed(event.reason, short_name(effect.name))
+        case SubmitWorkflow() if event.trouble in {Trouble.REFUSED, Trouble.GONE}:
+            return answers.submit_refused(event.reason)
+        case SubmitWorkflow() as effect:
+            return answers.submit_failed(event.reason, effect.name)
 
 
 def woke(state: State, key: str) -> list[Effect]:
@@ -177,31 +355,38 @@ def woke(state: State, key: str) -> list[Effect]:
     return [asking.effect] if asking is not None and key.startswith(WAKE_ASK) else []
 
 
-def _started(state: State, command: CommandTyped, workflow: Workflow) -> str:
+def _started(state: State, asker: Asker, workflow: Workflow) -> str:
     settings = state.settings
-    posts = workflow.parameter(settings.parameters.notify) != "false"
+    posts = wants_posts(workflow, settings)
     channel = channel_of(workflow, settings)
-    if posts and channel == command.channel_id:
+    if posts and channel == asker.channel_id:
         return ""  # the card is the answer
     return answers.started(short_name(workflow.metadata.name), settings.channels.name(channel), posts=posts)
 
 
-def _status(state: State, run: str | None) -> str:
-    settings = state.settings
+def _cards(state: State) -> list[Card]:
     held = sorted(state.runs.values(), key=lambda r: r.workflow.metadata.creation_timestamp or "")
-    cards = [card_of(r.workflow, settings) for r in held]
-    ended = [(short_name(e.name), e) for e in reversed(state.ended.values())]
+    return [card_of(r.workflow, state.settings) for r in held]
+
+
+def _ended(state: State) -> list[tuple[str, EndedRun]]:
+    return [(short_name(e.name), e) for e in reversed(state.ended.values())]
+
+
+def _status(state: State, run: str | None) -> str:
+    settings, cards, ended = state.settings, _cards(state), _ended(state)
     if run is None:
         return answers.status(cards, ended[:SHOWN_ENDED], settings, listed=state.listed)
-    lines = [answers.run_line(card, settings) for card in cards if _called(card, run)]
+    lines = [answers.run_line(card, settings) for card in cards if run in {card.short, card.name}]
     lines += [answers.ended_line(short, e) for short, e in ended if run in {short, e.name}]
     return "\n".join(lines) or answers.run_not_found(run, [c.short for c in cards] + [short for short, _ in ended])
 
 
-def _called(card: Card, run: str) -> bool:
-    return run in {card.short, card.name}
+def _list(state: State) -> str:
+    return answers.run_list(_cards(state), _ended(state)[:LISTED_ENDED], state.settings, listed=state.listed)
 
 
-def _answer(state: State, command: CommandTyped, text: str) -> list[Effect]:
-    state.remember_answer(command.request_id, text)
-    return [Answer(command.request_id, text)]
+def answer(state: State, asker: Asker, text: str) -> list[Effect]:
+    """Answer, and keep the answer for the same request delivered again."""
+    state.remember_answer(asker.request_id, text)
+    return [Answer(asker.request_id, text)]

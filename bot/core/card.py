@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from bot.core.memory import Request, read_request
+from bot.core.memory import Cancelled, Request, read_cancelled, read_request
+from bot.core.progress import Progress
 from bot.core.results import Results
 from bot.core.settings import Settings
 from bot.core.verdict import Outcome, deleted_outcome, expand_models, judge, results_of, test_node
@@ -77,6 +78,12 @@ class Card:
     """Length of the ended attempt."""
     link: str = ""
     notes: tuple[str, ...] = ()
+    uid: str = ""
+    attempt: str = ""
+    progress: Progress | None = None
+    """What the runner's log showed so far; only while the tests run."""
+    cancelled: Cancelled | None = None
+    """Who stopped it from the chat."""
 
 
 CI_LABEL = "gputest.bot/ci"
@@ -194,6 +201,9 @@ def card_of(workflow: Workflow, settings: Settings, notes: tuple[str, ...] = (),
         seconds=int((finished - started).total_seconds()) if outcome and started and finished else None,
         link=_link(workflow, settings),
         notes=notes,
+        uid=workflow.metadata.uid,
+        attempt=workflow.attempt,
+        cancelled=read_cancelled(workflow),
     )
 
 

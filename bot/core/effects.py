@@ -1,6 +1,6 @@
 """Everything that can be asked for, in the imperative.
 
-Effects with an `id` come back as `EffectDone` or `EffectFailed`; `Answer` and `WakeAt` do not.
+Effects with an `id` come back as `EffectDone` or `EffectFailed`; the others do not.
 """
 
 from __future__ import annotations
@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.core.card import Card
+from bot.core.dialogs import CancelDialog, StartDialog
 from bot.core.memory import Patch
+from bot.core.signing import Signed
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class EditCard:
 
     id: str
     post: str
+    channel: str
     key: str
     card: Card
 
@@ -71,6 +74,8 @@ class SubmitWorkflow:
     parameters: dict[str, str]
     request: str
     """The request annotation's text."""
+    priority: int = 0
+    """`spec.priority`, 0 for none: which run a queue serves first."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +90,44 @@ class SetSuspend:
 
 
 @dataclass(frozen=True)
+class OpenDialog:
+    """Show a form to one person. Done: None. The trigger lives for three seconds, so it goes before everything else."""
+
+    id: str
+    trigger_id: str
+    dialog: CancelDialog | StartDialog
+    state: Signed
+
+
+@dataclass(frozen=True)
+class FollowLog:
+    """Read the markers in the log of this run's test pod until told to stop; they come as `MarkersRead`."""
+
+    uid: str
+    attempt: str
+    namespace: str
+    workflow: str
+    node: str
+    """Argo's id of the node whose pod it is."""
+
+
+@dataclass(frozen=True)
+class StopFollowing:
+    """The tests of this run are over, or somebody else follows it now."""
+
+    uid: str
+
+
+@dataclass(frozen=True)
 class Answer:
-    """Answer a command: an ephemeral text for the one who asked, "" for none."""
+    """Answer a command, a click or a dialog: a text that only the one who asked sees, "" for none.
+
+    `errors` are for a dialog: pairs of field and text, which keep it open.
+    """
 
     request_id: str
     text: str
+    errors: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,4 +138,16 @@ class WakeAt:
     when: float
 
 
-Effect = PatchWorkflow | PostCard | EditCard | SayInThread | SubmitWorkflow | SetSuspend | Answer | WakeAt
+Effect = (
+    PatchWorkflow
+    | PostCard
+    | EditCard
+    | SayInThread
+    | SubmitWorkflow
+    | SetSuspend
+    | OpenDialog
+    | FollowLog
+    | StopFollowing
+    | Answer
+    | WakeAt
+)

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from bot.core.progress import Marker
+from bot.core.sightings import Sighting
+from bot.core.signing import Signed
 from bot.core.workflow import CronWorkflow, Workflow
 
 
@@ -69,6 +72,32 @@ class CommandTyped:
     user_name: str
     channel_id: str
     team_id: str = ""
+    trigger_id: str = ""
+    """Opens a dialog for three seconds; "" where the command did not come from a slash."""
+
+
+@dataclass(frozen=True)
+class Clicked:
+    """A button of ours was clicked; its context was signed by us. What is allowed is still to be asked."""
+
+    request_id: str
+    signed: Signed
+    user_id: str
+    user_name: str
+    channel_id: str
+    trigger_id: str
+
+
+@dataclass(frozen=True)
+class DialogSubmitted:
+    """A dialog of ours was sent off; its state was signed by us for this user."""
+
+    request_id: str
+    signed: Signed
+    user_id: str
+    user_name: str
+    channel_id: str
+    values: dict[str, str]
 
 
 class Trouble(StrEnum):
@@ -102,6 +131,22 @@ class EffectFailed:
 
 
 @dataclass(frozen=True)
+class MarkersRead:
+    """The log of a run's test pod showed markers."""
+
+    uid: str
+    attempt: str
+    markers: tuple[Marker, ...]
+
+
+@dataclass(frozen=True)
+class PoolsSeen:
+    """A watch of nodes, pods, events or the autoscaler's status saw something."""
+
+    what: Sighting
+
+
+@dataclass(frozen=True)
 class Woke:
     """A `WakeAt` came due."""
 
@@ -124,8 +169,12 @@ Event = (
     | CronWorkflowChanged
     | CronWorkflowDeleted
     | CommandTyped
+    | Clicked
+    | DialogSubmitted
     | EffectDone
     | EffectFailed
+    | MarkersRead
+    | PoolsSeen
     | Woke
     | Swept
 )

@@ -1,11 +1,12 @@
 """What the bot has promised about a run, kept on the Workflow itself: no database.
 
-Two annotations and a finalizer:
+Three annotations and a finalizer:
 
 * `gputest.bot/request` says who asked. Written once, with the object. It counts only while its `name` is the
   object's own, because `argo resubmit` copies annotations and would have the wrong person rung.
 * `gputest.bot/run` is the memory: which card belongs to the run, which ends were seen, which one was reported.
   It counts only while its `uid` is the object's own, for the same reason.
+* `gputest.bot/cancelled` says who stopped it from the chat.
 * the finalizer `gputest.bot/report` keeps an ended Workflow until its end was said.
 
 Every write is one JSON patch (RFC 6902) that tests what it replaces, so that of two writers one loses cleanly.
@@ -24,6 +25,7 @@ from bot.core.workflow import Workflow
 FINALIZER = "gputest.bot/report"
 RUN_ANNOTATION = "gputest.bot/run"
 REQUEST_ANNOTATION = "gputest.bot/request"
+CANCEL_ANNOTATION = "gputest.bot/cancelled"
 
 MAX_SUMMARY = 4096
 """Longest summary of one journaled end, in UTF-8 bytes (all annotations of an object share 256 KiB)."""
@@ -77,6 +79,15 @@ class Request(msgspec.Struct, frozen=True):
     channel: str
 
 
+class Cancelled(msgspec.Struct, frozen=True):
+    """Who stopped a run from the chat. It counts only for the attempt it names."""
+
+    attempt: str
+    user_id: str
+    user_name: str
+    at: float  # Unix seconds
+
+
 def clip(text: str, limit: int) -> str:
     """`text` cut to at most `limit` UTF-8 bytes, at a character, with an ellipsis where something is missing."""
     raw = text.encode()
@@ -103,7 +114,17 @@ def read_request(workflow: Workflow) -> Request | None:
     return request if request.name == workflow.metadata.name else None
 
 
-def write(value: Memory | Request) -> str:
+def read_cancelled(workflow: Workflow) -> Cancelled | None:
+    """Who stopped this attempt from the chat; None where nobody did."""
+    try:
+        cancelled = _CANCELLED.decode(workflow.annotations.get(CANCEL_ANNOTATION, ""))
+    except (msgspec.ValidationError, msgspec.DecodeError):
+        return None
+    stopped = bool(workflow.spec.shutdown)
+    return cancelled if stopped and cancelled.attempt in {workflow.attempt, ""} else None
+
+
+def write(value: Memory | Request | Cancelled) -> str:
     """The annotation's text: JSON in plain ASCII, and `<`, `>`, `&` escaped as well.
 
     The API server tests strings of a patch by their JSON bytes, not by what they mean (evanphx/json-patch), and its
@@ -170,6 +191,20 @@ def shutdown_patch(workflow: Workflow, strategy: str) -> Patch:
     ]
 
 
+def cancel_patch(workflow: Workflow, cancelled: Cancelled) -> Patch:
+    """Stop the run and say who did; a queue ignores `Stop` and takes `Terminate` (operator.go)."""
+    strategy = "Stop" if workflow.phase == "Running" else "Terminate"
+    path = "/metadata/annotations/" + CANCEL_ANNOTATION.replace("/", "~1")
+    if workflow.metadata.annotations is None:
+        note: Patch = [
+            {"op": "test", "path": "/metadata/annotations", "value": None},
+            {"op": "add", "path": "/metadata/annotations", "value": {CANCEL_ANNOTATION: write(cancelled)}},
+        ]
+    else:
+        note = [{"op": "add", "path": path, "value": write(cancelled)}]
+    return [*shutdown_patch(workflow, strategy), *note]
+
+
 def _annotate(workflow: Workflow, memory: Memory) -> Patch:
     text = write(memory)
     if workflow.metadata.annotations is None:
@@ -184,4 +219,5 @@ def _annotate(workflow: Workflow, memory: Memory) -> Patch:
 
 
 _MEMORY = msgspec.json.Decoder(Memory)
+_CANCELLED = msgspec.json.Decoder(Cancelled)
 _REQUEST = msgspec.json.Decoder(Request)

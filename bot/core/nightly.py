@@ -20,6 +20,7 @@ class Switched(msgspec.Struct, frozen=True):
     user: str
     at: float
     suspend: bool
+    reason: str = ""
 
 
 @dataclass

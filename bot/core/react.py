@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import assert_never
 
-from bot.core import asking, runs
-from bot.core.effects import Effect, WakeAt
+from bot.core import asking, clicking, pools, runs
+from bot.core.again import everything, what_failed
+from bot.core.card import card_of
+from bot.core.effects import Effect, StopFollowing, WakeAt
 from bot.core.events import (
+    Clicked,
     CommandTyped,
     CronWorkflowChanged,
     CronWorkflowDeleted,
     CronWorkflowsListed,
+    DialogSubmitted,
     EffectDone,
     EffectFailed,
     Event,
     Installed,
     LeaseLost,
     LeaseWon,
+    MarkersRead,
+    PoolsSeen,
     Swept,
     Woke,
     WorkflowChanged,
@@ -27,7 +34,6 @@ from bot.core.events import (
 from bot.core.memory import read_memory
 from bot.core.runs import Moment, Run
 from bot.core.state import EndedRun, State
-from bot.core.verdict import judge
 from bot.core.workflow import CronWorkflow, Workflow
 
 WAKE_RUN = "run:"
@@ -47,7 +53,7 @@ def react(state: State, event: Event, now: float) -> list[Effect]:
             return _all_runs(state, now)
         case LeaseLost():
             state.leader = False
-            return []
+            return [StopFollowing(run.uid) for run in state.runs.values() if run.followed]
         case WorkflowsListed():
             return _listed(state, event.workflows, now)
         case WorkflowChanged():
@@ -66,8 +72,17 @@ def react(state: State, event: Event, now: float) -> list[Effect]:
             return []
         case CommandTyped():
             return asking.typed(state, event, now)
+        case Clicked():
+            return clicking.clicked(state, event, now)
+        case DialogSubmitted():
+            return clicking.submitted(state, event, now)
         case EffectDone() | EffectFailed():
             return _answered(state, event, now)
+        case MarkersRead():
+            return _read(state, event, now)
+        case PoolsSeen():
+            pools.observe(state.pools, event.what, now)
+            return []
         case Woke():
             return _woke(state, event.key, now)
         case Swept():
@@ -138,6 +153,14 @@ def _woke(state: State, key: str, now: float) -> list[Effect]:
     return asking.woke(state, key)
 
 
+def _read(state: State, event: MarkersRead, now: float) -> list[Effect]:
+    run = state.runs.get(event.uid)
+    if run is None or run.followed != event.attempt:
+        return []
+    runs.learn(run, event.markers)
+    return _advance(state, run, now)
+
+
 def _all_runs(state: State, now: float) -> list[Effect]:
     effects: list[Effect] = []
     for run in list(state.runs.values()):
@@ -173,26 +196,28 @@ def _advance(state: State, run: Run, now: float) -> list[Effect]:
     """The next step of a run, its wake-up, or its end in our memory."""
     if not state.leader:
         if run.gone or not runs.is_owed(run.workflow, state.installed_at):
-            _forget(state, run)
+            return _forget(state, run)
         return []
     moment = _moment(state, now)
     if run.pending is None and runs.is_settled(run, moment):
-        _forget(state, run)
-        return []
+        return _forget(state, run)
+    followed = runs.follow(run, moment)
+    effects: list[Effect] = [followed] if followed is not None else []
     effect = runs.next_effect(run, moment)
     if effect is not None:
-        return [effect]
+        return [effect, *effects]
     when = runs.wake_at(run, moment)
     key = WAKE_RUN + run.uid
     if when is None or state.wakes.get(key) == when:
-        return []
+        return effects
     state.wakes[key] = when
-    return [WakeAt(key, when)]
+    return [*effects, WakeAt(key, when)]
 
 
-def _forget(state: State, run: Run) -> None:
+def _forget(state: State, run: Run) -> list[Effect]:
     del state.runs[run.uid]
     _remember(state, run.workflow)
+    return [StopFollowing(run.uid)] if run.followed else []
 
 
 def _remember(state: State, workflow: Workflow) -> None:
@@ -200,6 +225,10 @@ def _remember(state: State, workflow: Workflow) -> None:
     memory = read_memory(workflow)
     if memory is None:
         return
-    verdict = judge(workflow, state.settings).verdict if workflow.ended else None
-    ended = EndedRun(workflow.metadata.name, verdict, memory.channel, memory.post)
+    ended = EndedRun(workflow.metadata.name, None, memory.channel, memory.post)
+    if workflow.ended:
+        card = card_of(workflow, state.settings)
+        verdict = card.outcome.verdict if card.outcome else None
+        again, failed = everything(card, state.settings), what_failed(card, state.settings)
+        ended = replace(ended, verdict=verdict, again=again, failed=failed)
     state.remember_ended(workflow.metadata.uid, ended)

@@ -11,12 +11,13 @@ missing. Nothing else decides what is said about a run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from bot.core.card import Card, OriginKind, card_of, instant, origin_of, wants_posts
-from bot.core.effects import EditCard, PatchWorkflow, PostCard, SayInThread
+from bot.core.card import Card, OriginKind, Stage, card_of, instant, origin_of, stage_of, wants_posts
+from bot.core.effects import EditCard, FollowLog, PatchWorkflow, PostCard, SayInThread, StopFollowing
 from bot.core.events import EffectDone, EffectFailed, Trouble
 from bot.core.memory import (
     FINALIZER,
@@ -31,6 +32,7 @@ from bot.core.memory import (
     release_patch,
     shutdown_patch,
 )
+from bot.core.progress import Marker, Progress, advance
 from bot.core.render.thread import Part, failure_parts, notice, summary
 from bot.core.settings import Settings
 from bot.core.workflow import Workflow
@@ -66,6 +68,10 @@ class Run:
     deleting_since: float | None = None
     gone: bool = False
     """The object does not exist any more: what is owed can be said, nothing can be written."""
+    progress: Progress | None = None
+    """What its log showed so far, of this attempt."""
+    followed: str = ""
+    """The attempt whose log is being followed, "" for none."""
 
     @property
     def uid(self) -> str:
@@ -129,6 +135,7 @@ def observe(run: Run, workflow: Workflow, now: float) -> None:
 def doubt(run: Run) -> None:
     """Another process may have spoken meanwhile: what this one knew of the chat is not known any more."""
     run.shown, run.said, run.born_here, run.failures, run.not_before = None, set(), False, 0, 0.0
+    run.followed, run.progress = "", None
 
 
 def is_over(run: Run, moment: Moment) -> bool:
@@ -141,7 +148,10 @@ def is_over(run: Run, moment: Moment) -> bool:
 def desired_card(run: Run, moment: Moment) -> Card:
     """The card that the run should have now."""
     notes = (UNSEEN,) if _missed_an_end(run) else ()
-    return card_of(run.workflow, moment.settings, notes, deleted=is_over(run, moment))
+    card = card_of(run.workflow, moment.settings, notes, deleted=is_over(run, moment))
+    if card.stage is not Stage.TESTING or run.progress is None:
+        return card
+    return replace(card, progress=run.progress, commit=run.progress.commit or card.commit)
 
 
 def _missed_an_end(run: Run) -> bool:
@@ -168,6 +178,28 @@ def wake_at(run: Run, moment: Moment) -> float | None:
     if run.post and run.shown is not None and desired_card(run, moment) != run.shown:
         times.append(run.edited_at + moment.settings.coalesce_seconds)
     return min((t for t in times if t > moment.now), default=None)
+
+
+def follow(run: Run, moment: Moment) -> FollowLog | StopFollowing | None:
+    """Whether the run's log should be followed from now on, or no more; None for no change."""
+    stage, node = stage_of(run.workflow, moment.settings)
+    wanted = stage is Stage.TESTING and node is not None and not run.gone
+    attempt = run.workflow.attempt if wanted else ""
+    if attempt == run.followed:
+        return None
+    run.followed, run.progress = attempt, None
+    if node is None or not wanted:
+        return StopFollowing(run.uid)
+    meta = run.workflow.metadata
+    return FollowLog(run.uid, attempt, meta.namespace, meta.name, node.id)
+
+
+def learn(run: Run, markers: Iterable[Marker]) -> None:
+    """Take in what the log showed."""
+    progress = run.progress or Progress()
+    for marker in markers:
+        progress = advance(progress, marker)
+    run.progress = progress
 
 
 def _hold(run: Run, moment: Moment) -> RunEffect | None:
@@ -222,7 +254,7 @@ def _edit(run: Run, moment: Moment, card: Card, memory: Memory) -> RunEffect | N
     settled = run.shown is not None and run.shown.stage is card.stage and run.shown.outcome == card.outcome
     if settled and moment.now < run.edited_at + moment.settings.coalesce_seconds:
         return None
-    return _pending(run, EditCard(moment.effect_id, run.post, f"{run.uid}:{memory.gen}", card))
+    return _pending(run, EditCard(moment.effect_id, run.post, memory.channel, f"{run.uid}:{memory.gen}", card))
 
 
 def _finish(run: Run, moment: Moment) -> RunEffect | None:

@@ -7,6 +7,7 @@ another team names its own template, parameters, models and pools.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 _CLOSED = {"extra": "forbid"}
 
@@ -33,6 +34,10 @@ class Pool:
     """CUDA compute capability without the dot: H100 is 90, L4 and L40S are 89."""
     price_per_hour: float | None = None
     """Price of one node for one hour, in `currency`; no cost is shown without it."""
+    max_nodes: int | None = None
+    """Nodes that the pool may grow to; None where it is not known here."""
+    groups: tuple[str, ...] = ()
+    """What the autoscaler calls the pool: a UUID on Scaleway. While the pool is empty nothing else tells which it is."""
 
 
 def default_models() -> tuple[Model, ...]:
@@ -110,6 +115,41 @@ class Channels:
         return next((name for known, name in self.names if known == channel), "")
 
 
+class Right(StrEnum):
+    """What a person can be allowed to do."""
+
+    RUN = "run"
+    CANCEL = "cancel"
+    NIGHTLY = "nightly"
+    LOOK = "look"
+
+
+@dataclass(frozen=True)
+class Role:
+    """Who may do what, where, within which limits."""
+
+    __pydantic_config__ = _CLOSED
+    name: str
+    users: tuple[str, ...] = ("*",)
+    """User names without @; `*` is everybody."""
+    channels: tuple[str, ...] = ()
+    """Channel names in which the role holds; none means everywhere."""
+    may: tuple[Right, ...] = (Right.LOOK,)
+    max_epochs: int = 100
+    pools: tuple[str, ...] = ("*",)
+    refs: tuple[str, ...] = ("HEAD", "main", "master", "release/*", "v[0-9]*")
+    """Patterns of refs that may be run. A ref runs its code beside the Git key and the data."""
+    user_ids: tuple[str, ...] = ()
+    """Ids of `users`, found at the start; not to be configured."""
+    channel_ids: tuple[str, ...] = ()
+    """Ids of `channels`, found at the start; not to be configured."""
+
+
+def default_roles() -> tuple[Role, ...]:
+    """Everybody may do everything, with the default branch, release branches and version tags."""
+    return (Role("everybody", may=(Right.RUN, Right.CANCEL, Right.NIGHTLY, Right.LOOK)),)
+
+
 @dataclass(frozen=True)
 class Settings:
     """Everything the core reads and never changes."""
@@ -125,6 +165,14 @@ class Settings:
     """Names of runs that the bot makes start with this."""
     models: tuple[Model, ...] = field(default_factory=default_models)
     pools: tuple[Pool, ...] = field(default_factory=default_pools)
+    pool_label: str = "k8s.scaleway.com/pool-name"
+    """Label of nodes whose value is the pool."""
+    pool_id_label: str = "k8s.scaleway.com/pool"
+    """Label of nodes whose value is what the autoscaler calls the pool."""
+    gpu_resources: tuple[str, ...] = ("nvidia.com/gpu", "nvidia.com/gpu.shared")
+    """Resources that count as GPUs; the second is what time-slicing may rename them to."""
+    autoscaler_status: str = "kube-system/cluster-autoscaler-status"
+    """Namespace and name of the autoscaler's ConfigMap; empty where there is none to look at."""
     scopes: tuple[str, ...] = ("lib", "integration", "all")
     max_epochs: int = 100
     """Upper limit of `epochs`; a larger one is refused."""
@@ -134,6 +182,11 @@ class Settings:
     channels: Channels = Channels()
     owners: tuple[str, ...] = ()
     """User names (without @) who are rung for runs that nobody in the chat asked for."""
+    roles: tuple[Role, ...] = field(default_factory=default_roles)
+    commands_per_minute: int = 20
+    """Commands and clicks of one user in a minute; what is beyond is refused."""
+    priority: int = 30
+    """`spec.priority` of runs from the chat: a queue serves the higher first (nightly 20, push 10)."""
     timezone: str = "UTC"
     """Zone of the clock times on cards, an IANA name."""
     currency: str = "€"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from bot.core.effects import SetSuspend, SubmitWorkflow
-from bot.core.events import CommandTyped
+from bot.core.again import Again
+from bot.core.effects import OpenDialog, PatchWorkflow, SetSuspend, SubmitWorkflow
 from bot.core.nightly import Nightly
+from bot.core.pools import Pools
 from bot.core.runs import Run
 from bot.core.settings import Settings
 from bot.core.verdict import Verdict
@@ -19,13 +20,32 @@ KEPT_ENDED = 200
 """Ended runs that `status` still knows by name."""
 
 
+@dataclass(frozen=True)
+class Asker:
+    """Who waits for an answer, however they asked: by a command, a click or a dialog."""
+
+    request_id: str
+    user_id: str
+    user_name: str
+    channel_id: str
+
+
+AskEffect = SubmitWorkflow | SetSuspend | OpenDialog | PatchWorkflow
+
+
 @dataclass
 class Asking:
-    """A command on its way: what it waits for, and how often that was tried."""
+    """A request on its way: what it waits for, and how often that was tried."""
 
-    command: CommandTyped
-    effect: SubmitWorkflow | SetSuspend
+    asker: Asker
+    effect: AskEffect
     tries: int = 1
+    identity: str = ""
+    """What the name of a new run derives from; the same for whatever must make one run only."""
+    uid: str = ""
+    """The run that is to be stopped."""
+    otherwise: str = ""
+    """The answer where a dialog can't be opened."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +56,10 @@ class EndedRun:
     verdict: Verdict | None
     channel: str
     post: str
+    again: Again | None = None
+    """How to run all of it once more."""
+    failed: Again | None = None
+    """How to run only what failed."""
 
 
 @dataclass
@@ -50,6 +74,7 @@ class State:
     """Runs that are owed something, by uid."""
     ended: OrderedDict[str, EndedRun] = field(default_factory=OrderedDict)
     nightly: Nightly = field(default_factory=Nightly)
+    pools: Pools = field(default_factory=Pools)
     listed: bool = False
     """The workflows were listed once: what is held is all there is."""
     asking: dict[str, Asking] = field(default_factory=dict)
@@ -61,6 +86,8 @@ class State:
     aside: set[str] = field(default_factory=set)
     """Runs whose last event could not be digested; looked at again at the next sweep."""
     effects: int = 0
+    spoken: dict[str, list[float]] = field(default_factory=dict)
+    """When each user asked for something during the last minute."""
 
     def new_id(self) -> str:
         """A name for an effect, unique in this process."""

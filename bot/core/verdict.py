@@ -210,11 +210,20 @@ def _cut_short(workflow: Workflow, results: Results) -> str:
 
 
 def _shut_down_after_tests(workflow: Workflow, settings: Settings) -> bool:
-    """A shutdown that came when only the exit handler was left does not undo the verdict."""
-    if not workflow.spec.shutdown:
-        return False
+    """A shutdown that came when only the exit handler was left does not undo the verdict.
+
+    A pod that was told to stop ends with 143 (or 137, when it did not listen), and its own text then replaces Argo's.
+    """
     node = test_node(workflow, settings)
-    return node is not None and node.phase in {"Succeeded", "Failed"} and not _stopped_text(node.message)
+    if not workflow.spec.shutdown or node is None:
+        return False
+    if node.phase == "Succeeded":
+        return True
+    results = results_of(workflow, settings)
+    if isinstance(results, Results) and results.complete:
+        return True
+    killed = node.outputs is not None and node.outputs.exit_code in {"143", "137"}
+    return node.phase == "Failed" and not killed and not _stopped_text(node.message)
 
 
 def _stopped_text(message: str) -> bool:

@@ -12,10 +12,12 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from bot.core.effects import Answer, Effect, WakeAt
+from bot.core.effects import Answer, Effect, FollowLog, StopFollowing, WakeAt
 from bot.core.events import (
+    Clicked,
     CommandTyped,
     CronWorkflowChanged,
+    DialogSubmitted,
     EffectDone,
     EffectFailed,
     Event,
@@ -29,6 +31,12 @@ from bot.core.state import State
 from bot.metrics import Metrics
 from bot.tasks import Tasks
 
+PEOPLE = CommandTyped | Clicked | DialogSubmitted
+"""What somebody waits for."""
+
+Told = WakeAt | FollowLog | StopFollowing
+"""What is told to the clock and to the log's followers, and has no end of its own."""
+
 Perform = Callable[[Effect], Awaitable[EffectDone | EffectFailed | None]]
 
 
@@ -39,7 +47,7 @@ class Loop:
         self,
         state: State,
         perform: Perform,
-        wake: Callable[[WakeAt], None],
+        tell: Callable[[Told], None],
         tasks: Tasks,
         metrics: Metrics,
         log: Any,
@@ -48,7 +56,7 @@ class Loop:
     ) -> None:
         self.state = state
         self._perform = perform
-        self._wake = wake
+        self._tell = tell
         self._tasks = tasks
         self._metrics = metrics
         self._log = log
@@ -56,23 +64,23 @@ class Loop:
         self._people: deque[Event] = deque()
         self._world: OrderedDict[object, Event] = OrderedDict()
         self._ready = asyncio.Event()
-        self._waiting: dict[str, asyncio.Future[str]] = {}
+        self._waiting: dict[str, asyncio.Future[Answer]] = {}
         self._outstanding = 0
 
     def put(self, event: Event) -> None:
         """Hand in an event. Never blocks."""
-        if isinstance(event, CommandTyped | EffectDone | EffectFailed):
+        if isinstance(event, PEOPLE | EffectDone | EffectFailed):
             self._people.append(event)
         else:
             self._world[_key(event)] = event
         self._ready.set()
 
-    def ask(self, command: CommandTyped) -> asyncio.Future[str]:
-        """Hand in a command and get the future of its answer; the same request twice shares one future."""
-        future = self._waiting.get(command.request_id)
+    def ask(self, request: CommandTyped | Clicked | DialogSubmitted) -> asyncio.Future[Answer]:
+        """Hand in what a person asks and get the future of its answer; the same request twice shares one future."""
+        future = self._waiting.get(request.request_id)
         if future is None:
-            future = self._waiting[command.request_id] = asyncio.get_running_loop().create_future()
-            self.put(command)
+            future = self._waiting[request.request_id] = asyncio.get_running_loop().create_future()
+            self.put(request)
         return future
 
     async def run(self) -> None:
@@ -100,7 +108,7 @@ class Loop:
             self._metrics.aside.inc()
             self._log.exception("event set aside", event_type=type(event).__name__, incident=incident)
             set_aside(self.state, event)
-            if isinstance(event, CommandTyped):
+            if isinstance(event, PEOPLE):
                 self._answer(Answer(event.request_id, answers.internal_error(incident)))
             return
         self._metrics.held.set(len(self.state.runs))
@@ -111,8 +119,8 @@ class Loop:
         match effect:
             case Answer():
                 self._answer(effect)
-            case WakeAt():
-                self._wake(effect)
+            case WakeAt() | FollowLog() | StopFollowing():
+                self._tell(effect)
             case _:
                 self._outstanding += 1
                 self._tasks.spawn(
@@ -142,7 +150,7 @@ class Loop:
     def _answer(self, effect: Answer) -> None:
         future = self._waiting.pop(effect.request_id, None)
         if future is not None and not future.done():
-            future.set_result(effect.text)
+            future.set_result(effect)
 
 
 def _key(event: Event) -> object:

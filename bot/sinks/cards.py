@@ -7,12 +7,14 @@ from typing import Any
 
 from bot.clients.errors import Invalid, NotFound, WireError
 from bot.clients.mattermost import Mattermost, StoredPost
+from bot.core.buttons import buttons_of
+from bot.core.card import Card
 from bot.core.effects import EditCard, PostCard, SayInThread
 from bot.core.events import EffectDone, EffectFailed
 from bot.core.render.card import render_card
-from bot.core.render.post import Post
 from bot.core.settings import Settings
 from bot.metrics import Metrics
+from bot.sinks.seal import Seal
 from bot.sinks.trouble import failure
 
 CARD_KEY = "gputest_card"
@@ -30,11 +32,14 @@ _NOT_A_ROOT = frozenset(
 class CardSink:
     """Writes to the chat about runs. `may` is the lease; it is asked right before each write."""
 
-    def __init__(self, chat: Mattermost, settings: Settings, metrics: Metrics, may: Callable[[], bool]) -> None:
+    def __init__(
+        self, chat: Mattermost, settings: Settings, metrics: Metrics, may: Callable[[], bool], seal: Seal
+    ) -> None:
         self._chat = chat
         self._settings = settings
         self._metrics = metrics
         self._may = may
+        self._seal = seal
 
     async def post(self, effect: PostCard) -> EffectDone | EffectFailed:
         """Create the card, or find the one that an earlier process created."""
@@ -47,7 +52,7 @@ class CardSink:
                 "channel_id": effect.channel,
                 # the server answers a repetition within 30 s with the post it already has (post.go)
                 "pending_post_id": f"{self._chat.user_id}:{effect.key}",
-                **_body(render_card(effect.card, self._settings), effect.key),
+                **self._body(effect.card, effect.channel, effect.key),
             }
             return EffectDone(effect.id, await self._chat.post(body, self._may))
         except WireError as error:
@@ -65,7 +70,7 @@ class CardSink:
     async def edit(self, effect: EditCard) -> EffectDone | EffectFailed:
         """Make the card look as it should."""
         try:
-            await self._chat.edit(effect.post, _body(render_card(effect.card, self._settings), effect.key), self._may)
+            await self._chat.edit(effect.post, self._body(effect.card, effect.channel, effect.key), self._may)
         except WireError as error:
             return failure(effect.id, _as_gone(error))
         return EffectDone(effect.id)
@@ -82,6 +87,15 @@ class CardSink:
             return failure(effect.id, _as_gone(error))
         return EffectDone(effect.id)
 
+    def _body(self, card: Card, channel: str, key: str) -> dict[str, Any]:
+        """Message and props. Props are replaced whole by an edit (Post.Patch), so all of them are sent each time.
+
+        The buttons are made anew each time as well: what the server gives back of them lacks its integration.
+        """
+        post = render_card(card, self._settings)
+        actions = self._seal.actions(buttons_of(card, self._settings), channel)
+        return {"message": post.message, "props": {CARD_KEY: key, "attachments": post.attachments(actions)}}
+
     def _reply(self, effect: SayInThread, key: str, text: str) -> dict[str, Any]:
         return {
             "channel_id": effect.channel,
@@ -90,11 +104,6 @@ class CardSink:
             "pending_post_id": f"{self._chat.user_id}:{key}",
             "props": {REPLY_KEY: key},
         }
-
-
-def _body(post: Post, key: str) -> dict[str, Any]:
-    """Message and props. Props are replaced whole by an edit (Post.Patch), so all of them are sent each time."""
-    return {"message": post.message, "props": {CARD_KEY: key, "attachments": post.attachments()}}
 
 
 def _reply_key(post: StoredPost) -> str:

@@ -8,26 +8,31 @@ from bot.core.effects import (
     Answer,
     EditCard,
     Effect,
+    FollowLog,
+    OpenDialog,
     PatchWorkflow,
     PostCard,
     SayInThread,
     SetSuspend,
+    StopFollowing,
     SubmitWorkflow,
     WakeAt,
 )
 from bot.core.events import EffectDone, EffectFailed
 from bot.sinks.cards import CardSink
 from bot.sinks.cronworkflows import CronWorkflowSink
+from bot.sinks.dialogs import DialogSink
 from bot.sinks.workflows import WorkflowSink
 
 
 class Sinks:
     """Everything the bot can do to the world."""
 
-    def __init__(self, workflows: WorkflowSink, crons: CronWorkflowSink, cards: CardSink) -> None:
+    def __init__(self, workflows: WorkflowSink, crons: CronWorkflowSink, cards: CardSink, dialogs: DialogSink) -> None:
         self._workflows = workflows
         self._crons = crons
         self._cards = cards
+        self._dialogs = dialogs
 
     async def perform(self, effect: Effect) -> EffectDone | EffectFailed | None:
         """Perform it and return the event of its end; None for what the runtime itself takes care of."""
@@ -44,7 +49,9 @@ class Sinks:
                 return await self._cards.edit(effect)
             case SayInThread():
                 return await self._cards.say(effect)
-            case Answer() | WakeAt():
+            case OpenDialog():
+                return await self._dialogs.open(effect)
+            case Answer() | WakeAt() | FollowLog() | StopFollowing():
                 return None
             case _:
                 assert_never(effect)

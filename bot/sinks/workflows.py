@@ -70,7 +70,7 @@ class WorkflowSink:
 
 
 def manifest(effect: SubmitWorkflow) -> dict[str, Any]:
-    """The Workflow to create: a reference to the template and its parameters, nothing of its own.
+    """The Workflow to create: a reference to the template, its parameters, a priority, nothing of its own.
 
     The label is what `argo submit --from` writes (convert.go); Argo before 4.1 adds it to nothing else.
     """
@@ -87,6 +87,7 @@ def manifest(effect: SubmitWorkflow) -> dict[str, Any]:
         "spec": {
             "workflowTemplateRef": {"name": effect.template},
             "arguments": {"parameters": [{"name": k, "value": v} for k, v in effect.parameters.items()]},
+            **({"priority": effect.priority} if effect.priority else {}),
         },
     }
 

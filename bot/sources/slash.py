@@ -49,5 +49,6 @@ def to_request(form: Mapping[str, str]) -> SlashRequest:
         user_name=form.get("user_name", ""),
         channel_id=form.get("channel_id", ""),
         team_id=form.get("team_id", ""),
+        trigger_id=form.get("trigger_id", ""),
     )
     return SlashRequest(command, form.get("response_url", ""))

@@ -18,10 +18,13 @@ from bot.core.effects import (
     Answer,
     EditCard,
     Effect,
+    FollowLog,
+    OpenDialog,
     PatchWorkflow,
     PostCard,
     SayInThread,
     SetSuspend,
+    StopFollowing,
     SubmitWorkflow,
     WakeAt,
 )
@@ -112,9 +115,9 @@ class Playbook:
             case WakeAt():
                 self.wakes[effect.key] = effect.when
                 return None
-            case Answer():
+            case Answer() | FollowLog() | StopFollowing():
                 return None
-            case SubmitWorkflow() | SetSuspend():
+            case SubmitWorkflow() | SetSuspend() | OpenDialog():
                 raise AssertionError("tell the answer of a command by hand")
 
     def _patch(self, effect: PatchWorkflow) -> EffectDone | EffectFailed:

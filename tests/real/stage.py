@@ -33,6 +33,12 @@ STEPS: dict[str, Script] = {
 }
 """What the steps do where a story says nothing."""
 
+ROLES = [
+    {"name": "team", "users": ["anna", "ben"], "may": ["run", "cancel", "nightly", "look"], "max_epochs": 100},
+    {"name": "guests", "may": ["look"]},
+]
+"""Who may do what in the stories."""
+
 COLLECTIONS = {
     "WorkflowTemplate": f"{ARGO}/namespaces/foxhunt/workflowtemplates",
     "CronWorkflow": f"{ARGO}/namespaces/foxhunt/cronworkflows",
@@ -59,7 +65,8 @@ class RealStage:
         self.office = Office(rig.mattermost.client())
         self.channel = ""
         self.team = ""
-        self.anna: Person
+        self.people: dict[str, Person] = {}
+        """Anna and Ben may do everything, Vera may look."""
         self.account: BotAccount
         self._folder = folder
         self._port = 0
@@ -74,7 +81,9 @@ class RealStage:
         await self.apply(DEPLOY / "bot" / "rbac.yaml")
         self.team = await self.office.create_team("ml")
         self.channel = await self.office.create_channel(self.team, "gpu-tests")
-        self.anna = await exits.enter_async_context(await self.office.create_person("anna", self.team, self.channel))
+        for name in ("anna", "ben", "vera"):
+            person = await self.office.create_person(name, self.team, self.channel)
+            self.people[name] = await exits.enter_async_context(person)
         await self.office.create_person("olga", self.team, self.channel)
         self.account = await self.office.create_bot("gputest", self.team, self.channel)
         (self._port,) = free_ports(1)
@@ -86,6 +95,13 @@ class RealStage:
         """Forget the scripts of the story before."""
         for step, actions in STEPS.items():
             self.script(step, actions)
+
+    async def clear(self) -> None:
+        """End what a story left running, so that it does not hold the lock of the next."""
+        for run in await self.workflows():
+            if run.get("status", {}).get("phase") not in {"Succeeded", "Failed", "Error"}:
+                path = f"{ARGO}/namespaces/foxhunt/workflows/{run['metadata']['name']}"
+                await self.rig.kube.admin.merge(path, {"spec": {"shutdown": "Terminate"}})
 
     async def apply(self, path: Path) -> None:
         """Create the objects of a file."""
@@ -102,8 +118,13 @@ class RealStage:
         return {
             "mattermost": {"url": self.rig.mattermost.url, "team": "ml", "channel": "gpu-tests"},
             "kubernetes": {"kubeconfig": str(kubeconfig)},
-            "bot": {"namespace": BOT_NAMESPACE, "host": "127.0.0.1", "port": self._port},
-            "runs": {"owners": ["olga"]},
+            "bot": {
+                "namespace": BOT_NAMESPACE,
+                "host": "127.0.0.1",
+                "port": self._port,
+                "url": f"http://127.0.0.1:{self._port}",
+            },
+            "runs": {"owners": ["olga"], "roles": ROLES},
         }
 
     async def start_bot(self, **environment: str) -> None:
@@ -151,20 +172,42 @@ class RealStage:
 
     # people
 
-    async def say(self, text: str) -> str:
-        """Anna types a command in the channel of the cards and reads her answer."""
-        seen = len(self.anna.ephemerals)
-        answer = await self.anna.type(self.channel, text)
-        if not answer.get("text"):
-            return ""
-        await self.until("the ephemeral answer", self._heard(seen))
-        return str(self.anna.ephemerals[-1]["message"])
+    @property
+    def anna(self) -> Person:
+        """The one who asks for most things."""
+        return self.people["anna"]
 
-    def _heard(self, seen: int) -> Callable[[], Awaitable[bool]]:
+    async def say(self, text: str, who: str = "anna") -> str:
+        """Somebody types a command in the channel of the cards and reads the answer."""
+        person = self.people[who]
+        seen = len(person.ephemerals)
+        answer = await person.type(self.channel, text)
+        return await self._heard(person, seen) if answer.get("text") else ""
+
+    async def _heard(self, person: Person, seen: int, limit: float = 10.0) -> str:
         async def heard() -> bool:
-            return len(self.anna.ephemerals) > seen
+            return len(person.ephemerals) > seen
 
-        return heard
+        await self.until("the ephemeral answer", heard, limit)
+        return str(person.ephemerals[-1]["message"])
+
+    async def click(self, card: StoredCard, button: str, who: str = "anna") -> str:
+        """Somebody clicks a button and reads the answer, if there is one within a moment."""
+        person = self.people[who]
+        seen = len(person.ephemerals)
+        await person.click(await person.post(card.id), button)
+        try:
+            return await self._heard(person, seen, 0.5)
+        except AssertionError:
+            return ""
+
+    async def dialog(self, who: str = "anna") -> dict[str, Any]:
+        """Wait for the form that was opened for somebody."""
+        return await self.people[who].next_dialog()
+
+    async def submit(self, dialog: dict[str, Any], values: dict[str, Any], who: str = "anna") -> dict[str, Any]:
+        """Somebody sends a form off; what it shows of errors."""
+        return await self.people[who].submit_dialog(dialog, self.channel, values)
 
     async def cards(self) -> list[StoredCard]:
         """All cards of the channel, as stored."""
@@ -224,9 +267,9 @@ def stored(post: dict[str, Any]) -> StoredCard:
     """A card from its post."""
     attachment = (post["props"].get("attachments") or [{}])[0]
     key = str(post["props"][CARD_KEY])
-    return StoredCard(
-        post["id"], post["message"], attachment.get("text", ""), attachment.get("color", ""), key.rsplit(":", 1)[0]
-    )
+    buttons = tuple(action["name"] for action in attachment.get("actions") or [])
+    text, color = attachment.get("text", ""), attachment.get("color", "")
+    return StoredCard(post["id"], post["message"], text, color, key.rsplit(":", 1)[0], buttons)
 
 
 @asynccontextmanager

@@ -42,3 +42,4 @@ async def stage(world: RealStage) -> AsyncIterator[Stage]:
     world.reset()
     yield world
     await world.stop_bot()
+    await world.clear()

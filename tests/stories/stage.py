@@ -30,9 +30,12 @@ class StoredCard:
     color: str
     run: str
     """uid of its Workflow."""
+    buttons: tuple[str, ...] = ()
+    """Labels of its buttons."""
 
     def __str__(self) -> str:
-        return f"{self.message}\n[{self.color}]\n{self.text}"
+        buttons = "".join(f"\n[{label}]" for label in self.buttons)
+        return f"{self.message}\n[{self.color}]\n{self.text}{buttons}"
 
 
 class Stage(Protocol):
@@ -46,8 +49,17 @@ class Stage(Protocol):
 
     async def stop_bot(self) -> None: ...
 
-    async def say(self, text: str) -> str:
-        """Anna types it in the channel of the cards; the text of the ephemeral answer, "" for none."""
+    async def say(self, text: str, who: str = "anna") -> str:
+        """Somebody types it in the channel of the cards; the text of the ephemeral answer, "" for none."""
+
+    async def click(self, card: StoredCard, button: str, who: str = "anna") -> str:
+        """Somebody clicks a button of a card, by its id; the text of the ephemeral answer, "" for none."""
+
+    async def dialog(self, who: str = "anna") -> dict[str, Any]:
+        """Wait for the form that was opened for somebody."""
+
+    async def submit(self, dialog: dict[str, Any], values: dict[str, Any], who: str = "anna") -> dict[str, Any]:
+        """Somebody sends a form off; what it shows of errors."""
 
     def script(self, step: str, actions: Script, run: str | None = None) -> None: ...
 
@@ -65,6 +77,45 @@ class Stage(Protocol):
 
     async def patch_cron(self, name: str, patch: dict[str, Any]) -> dict[str, Any]: ...
 
+    async def limits(self, *, run: int | None = None, warmup: int | None = None) -> None:
+        """Seconds after which a whole run, or a warm-up that waits, is ended; until the story's end."""
+
+    async def shut_down(self, run: str, strategy: str) -> None:
+        """Somebody stops or terminates a run with kubectl."""
+
+    async def delete(self, run: str) -> None:
+        """Somebody deletes a run with kubectl."""
+
+    async def retry(self, run: str) -> None:
+        """`argo retry`."""
+
+    async def resubmit(self, run: str) -> dict[str, Any]:
+        """`argo resubmit`: the new Workflow."""
+
+    async def restart(self, service: str) -> None:
+        """Stop a server of the cluster and start it again: `workflow-controller`, `kube-apiserver`."""
+
+    async def exit_step(self, run: str) -> str:
+        """The program of the exit step, for which this run's pod waits, does its work; what it says that it said."""
+
+    async def delete_post(self, card: StoredCard) -> None:
+        """An admin deletes a card."""
+
+    async def archive_channel(self) -> None: ...
+
+    async def restore_channel(self) -> None: ...
+
+    async def put_bot_out(self) -> None:
+        """An admin removes the bot from the channel of the cards."""
+
+    async def let_bot_in(self) -> None: ...
+
+    async def said(self) -> list[str]:
+        """All messages of the channel that are neither cards nor replies nor the server's own, oldest first."""
+
+    async def counted(self, metric: str, **labels: str) -> float:
+        """A counter of the bot's metrics, summed over the labels that are left open."""
+
     async def until(self, what: str, check: Callable[[], Awaitable[Any]], limit: float = 30.0) -> Any:
         """Look again and again until `check` returns something true; return that."""
 
@@ -77,14 +128,14 @@ class Transcript:
     lines: list[str] = field(default_factory=list)
     words: dict[str, str] = field(default_factory=dict)
 
-    async def new_run(self, known: set[str]) -> dict[str, Any]:
+    async def new_run(self, known: set[str], limit: float = 30.0) -> dict[str, Any]:
         """Wait for a Workflow that was not there before."""
 
         async def look() -> dict[str, Any] | None:
             fresh = [w for w in await self.stage.workflows() if w["metadata"]["uid"] not in known]
             return fresh[0] if fresh else None
 
-        found: dict[str, Any] = await self.stage.until("a new workflow", look)
+        found: dict[str, Any] = await self.stage.until("a new workflow", look, limit)
         self.call(found["metadata"]["name"])
         return found
 
@@ -111,11 +162,11 @@ class Transcript:
     async def thread(self, card: StoredCard, replies: int) -> list[str]:
         """Wait until the thread has so many replies, and write them down."""
 
-        async def look() -> list[str] | None:
+        async def look() -> tuple[list[str]] | None:
             found = await self.stage.thread(card)
-            return found if len(found) >= replies else None
+            return (found,) if len(found) >= replies else None
 
-        texts: list[str] = await self.stage.until(f"{replies} replies", look)
+        (texts,) = await self.stage.until(f"{replies} replies", look)
         for number, text in enumerate(texts, 1):
             self.note(f"reply {number}", text)
         assert len(texts) == replies
@@ -151,7 +202,7 @@ def alike(text: str, words: dict[str, str]) -> str:
     for word in sorted(words, key=len, reverse=True):
         text = re.sub(rf"(?<![\w-]){re.escape(word)}(?![\w-])", words[word], text)
     text = re.sub(r"\b\d\d:\d\d (UTC|CET|CEST)\b", r"HH:MM \1", text)
-    text = re.sub(r"\b\w{3} \d{1,2} \w{3} HH:MM", "DAY HH:MM", text)
+    text = re.sub(r"\b(?:\w{3} )?\d{1,2} [A-Z]\w{2} HH:MM", "DAY HH:MM", text)
     text = re.sub(r"\b\d+ s, ended\b", "TIME, ended", text)
     text = re.sub(r"(green), \d+ s\b", r"\1, TIME", text)
     return re.sub(r" +$", "", text, flags=re.MULTILINE)

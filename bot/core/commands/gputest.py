@@ -1,6 +1,6 @@
 """`/gputest`: start a GPU test run, or ask about one.
 
-    gputest := run | "status" [ RUN ] | "help"
+    gputest := run | "status" [ RUN ] | "list" | "cancel" [ RUN ] | "rerun" [ "failed" ] [ RUN ] | "help"
     run     := { MODEL | "all" | "-" MODEL | key "=" value }
     key     := "models" | "scope" | "epochs" | "ref" | "pool" | "cap" | "notify"
 
@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from bot.core.commands.grammar import Line, nearest, split, whole_number, yes_or_no
+from bot.core.commands.grammar import Line, nearest, normalise, split, whole_number, yes_or_no
 from bot.core.commands.spec import CommandSpec, ShowHelp
 from bot.core.errors import UserError
 from bot.core.settings import Settings
@@ -22,13 +22,16 @@ from bot.core.settings import Settings
 SPEC = CommandSpec(
     trigger="gputest",
     summary="starts GPU tests",
-    usage="[models] [scope=] [epochs=] [ref=] [pool=] [notify=] | status [run] | help",
+    usage="[models] [scope=] [epochs=] [ref=] [pool=] [notify=] | status | list | cancel | rerun [failed] | help",
     examples=(
         ("models=all epochs=5", "every model, five epochs"),
         ("dqn ppo epochs=5", "two models"),
         ("all,-diffusion ref=v2.3", "all but one, of a tag"),
         ("dqn scope=lib notify=false", "only the library tests, and no post"),
         ("status", "what runs and what waits"),
+        ("list", "the runs of late"),
+        ("cancel k7m2", "stop a run; without a name, your only one"),
+        ("rerun failed k7m2", "only what failed, at the same commit"),
         ("help", "this text"),
     ),
 )
@@ -50,7 +53,7 @@ KEYS = {
     "cuda-compute-cap": "cap",
     "notify": "notify",
 }
-WORDS = ("status", "help")
+WORDS = ("status", "list", "cancel", "rerun", "help")
 
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]{0,199}")
 
@@ -75,7 +78,27 @@ class ShowStatus:
     run: str | None = None
 
 
-GpuTest = StartRun | ShowStatus | ShowHelp
+@dataclass(frozen=True)
+class ListRuns:
+    pass
+
+
+@dataclass(frozen=True)
+class CancelRun:
+    """Stop a run; without a name the only one that the asker started."""
+
+    run: str | None = None
+
+
+@dataclass(frozen=True)
+class RerunRun:
+    """Run something again; without a name what ended last."""
+
+    run: str | None = None
+    failed: bool = False
+
+
+GpuTest = StartRun | ShowStatus | ListRuns | CancelRun | RerunRun | ShowHelp
 
 
 def parse(text: str, settings: Settings) -> GpuTest:
@@ -89,9 +112,15 @@ def parse(text: str, settings: Settings) -> GpuTest:
     first = line.words[0].lower() if line.words else ""
     if first == "help" or (not line.words and not line.pairs):
         return ShowHelp(SPEC.trigger)
-    if first == "status":
-        return _status(line)
+    if first in WORDS:
+        return _about_runs(first, line)
     return _start(line, settings)
+
+
+def starts_a_run(text: str) -> bool:
+    """Whether this is about starting a run, well formed or not; a refusal says what it left alone."""
+    first = (normalise(text).split() or [""])[0].lower()
+    return first not in {"status", "list", "cancel", "help"}
 
 
 def parameters(start: StartRun, settings: Settings) -> dict[str, str]:
@@ -106,11 +135,11 @@ def parameters(start: StartRun, settings: Settings) -> dict[str, str]:
     pool = settings.pool(pool_name)
     epochs = start.epochs if start.epochs is not None else defaults.epochs
     if epochs > settings.max_epochs:
-        best = f"/{SPEC.trigger} {_again(replace(start, epochs=settings.max_epochs))}"
+        best = f"/{SPEC.trigger} {_again(replace(start, epochs=settings.max_epochs), settings)}"
         raise UserError(f"epochs={epochs} is over the limit of {settings.max_epochs}.", best)
     cap = start.cap or (pool.cap if pool else "90")
     if pool and cap != pool.cap:
-        best = f"/{SPEC.trigger} {_again(replace(start, cap=None))}"
+        best = f"/{SPEC.trigger} {_again(replace(start, cap=None), settings)}"
         raise UserError(
             f"Pool `{pool.name}` has capability {pool.cap}, you said {cap}. Leave cap out, I know it.", best
         )
@@ -126,10 +155,11 @@ def parameters(start: StartRun, settings: Settings) -> dict[str, str]:
     }
 
 
-def _again(start: StartRun) -> str:
+def _again(start: StartRun, settings: Settings) -> str:
     """The same request as a line to copy."""
+    every = start.models is not None and set(start.models) == set(settings.model_names)
     pairs = {
-        "models": ",".join(start.models) if start.models else None,
+        "models": "all" if every else ",".join(start.models) if start.models else None,
         "scope": start.scope,
         "epochs": start.epochs,
         "ref": start.ref,
@@ -139,10 +169,37 @@ def _again(start: StartRun) -> str:
     return " ".join(f"{key}={value}" for key, value in pairs.items() if value is not None)
 
 
-def _status(line: Line) -> ShowStatus:
-    if line.pairs or len(line.words) > 2:
-        raise UserError("`status` takes the short name of a run, or nothing.", f"/{SPEC.trigger} status")
-    return ShowStatus(line.words[1].lower() if len(line.words) == 2 else None)
+def _about_runs(word: str, line: Line) -> GpuTest:
+    rest = [w.lower() for w in line.words[1:]]
+    failed = word == "rerun" and rest[:1] == ["failed"]
+    names = rest[1:] if failed else rest
+    if line.pairs or len(names) > (0 if word == "list" else 1):
+        takes = "nothing" if word == "list" else "the short name of a run, or nothing"
+        raise UserError(f"`{word}` takes {takes}.", f"/{SPEC.trigger} {word}")
+    run = names[0] if names else None
+    match word:
+        case "status":
+            return ShowStatus(run)
+        case "cancel":
+            return CancelRun(run)
+        case "rerun":
+            return RerunRun(run, failed)
+        case _:
+            return ListRuns()
+
+
+def from_form(values: dict[str, str], settings: Settings) -> tuple[StartRun, tuple[tuple[str, str], ...]]:
+    """A run as the form asks for it, and what is wrong, by field. Empty fields mean the default."""
+    start, errors = StartRun(), []
+    for key, value in values.items():
+        reader = _READERS.get(key)
+        if reader is None or not value.strip():
+            continue
+        try:
+            start = reader(start, normalise(value), Line((), {key: value}), settings)
+        except UserError as error:
+            errors.append((key, error.text))
+    return start, tuple(errors)
 
 
 def _start(line: Line, settings: Settings) -> StartRun:

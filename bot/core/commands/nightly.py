@@ -1,6 +1,6 @@
 """`/nightly`: switch the nightly run.
 
-    nightly := "enable" | "disable" | "status" | "help"
+    nightly := ( "enable" | "disable" ) [ "reason=" TEXT ] | "status" | "help"
 
 `on` and `off` are taken too. Without a word it is `status`.
 """
@@ -16,10 +16,10 @@ from bot.core.errors import UserError
 SPEC = CommandSpec(
     trigger="nightly",
     summary="switches the nightly run",
-    usage="enable | disable | status | help",
+    usage="enable | disable [reason=] | status | help",
     examples=(
         ("enable", "the nightly run starts at its next time"),
-        ("disable", "it does not"),
+        ('disable reason="no H100 this week"', "it does not, and everybody can see why"),
         ("status", "on or off, and when it comes next"),
         ("help", "this text"),
     ),
@@ -31,6 +31,7 @@ _WORDS = {"enable": True, "on": True, "resume": True, "disable": False, "off": F
 @dataclass(frozen=True)
 class SwitchNightly:
     enable: bool
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,11 @@ def parse(text: str) -> Nightly:
 
     """
     line = split(text)
-    if line.pairs or len(line.words) > 1:
-        raise UserError("I take one word: enable, disable or status.", f"/{SPEC.trigger} status")
     word = line.words[0].lower() if line.words else "status"
+    reason = line.pairs.get("reason", "") if word in _WORDS else ""
+    if len(line.words) > 1 or set(line.pairs) - ({"reason"} if word in _WORDS else set()):
+        best = f"/{SPEC.trigger} {word} reason=…" if word in _WORDS else f"/{SPEC.trigger} status"
+        raise UserError("I take one word (enable, disable or status) and, in quotes, a reason.", best)
     if word == "help":
         return ShowHelp(SPEC.trigger)
     if word == "status":
@@ -63,4 +66,4 @@ def parse(text: str) -> Nightly:
             f"No word `{word.replace('`', chr(39))[:60]}`.{hint} I take enable, disable, status.",
             f"/{SPEC.trigger} {near or 'status'}",
         )
-    return SwitchNightly(_WORDS[word])
+    return SwitchNightly(_WORDS[word], reason[:200])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from bot.core.card import Card, Stage
 from bot.core.commands.spec import CommandSpec
 from bot.core.errors import UserError
 from bot.core.nightly import NightlyView
-from bot.core.render.card import clock, origin_words
+from bot.core.render.card import clock, headline, origin_words
 from bot.core.render.escape import code, prose
 from bot.core.render.post import MAX_MESSAGE
 from bot.core.schedule import zone
@@ -74,6 +75,72 @@ def started(short: str, channel: str, *, posts: bool) -> str:
         return f"🕓 **{name}** is started without a post. Ask for it with `/gputest status {name}`."
     where = f" in ~{channel}" if channel else ""
     return f"🕓 **{prose(short, 40)}** is started; its card is{where or ' on its way'}."
+
+
+def being_stopped(short: str) -> str:
+    """The stop is on its way; the card shows when it has ended."""
+    return f"🚫 **{prose(short, 40)}** is being stopped."
+
+
+def cancel_failed(reason: str, short: str) -> str:
+    """The cluster did not take the stop, or did not say."""
+    return f"⚠️ I could not stop {code(short, 40)}: {prose(reason, 300)}. Its card shows how it is."
+
+
+def ended_already(card: Card) -> str:
+    """Too late for a cancel."""
+    return f"**{prose(card.short, 40)}** has ended already." if card.outcome is None else f"Too late: {headline(card)}."
+
+
+def ended_meanwhile() -> str:
+    """It ended while the stop was on its way."""
+    return "It ended while I was about to stop it; its card has the verdict."
+
+
+def nothing_to_rerun(short: str) -> str:
+    """Nothing failed there."""
+    return f"Nothing failed in **{prose(short, 40)}**, so there is nothing to rerun of it alone."
+
+
+def run_unknown(run: str | None, known: Sequence[str]) -> str:
+    """No run of that name, for commands that need one."""
+    names = ", ".join(code(name, 40) for name in known[:10])
+    hint = f"I know {names}." if names else "I know none at the moment."
+    return f"No run is called {code(run, 60)}. {hint}" if run else f"No run to do that with. {hint}"
+
+
+def click_refused(error: UserError) -> str:
+    """Why a click, or a command that starts nothing, did nothing."""
+    text = f"🤔 {error.text} Nothing was done."
+    return f"{text}\n{code(error.suggestion, 300)}" if error.suggestion else text
+
+
+def bad_click(*, expired: bool) -> str:
+    """A click whose context is not ours, or too old."""
+    if expired:
+        return "That button is too old; nothing was done. `/gputest list` names the runs, `/gputest help` what I take."
+    return "🔒 That button is none of mine, so I did nothing."
+
+
+def bad_form(*, expired: bool) -> str:
+    """A dialog whose state is not ours, or too old."""
+    if expired:
+        return "This form is too old. Close it and open it again; nothing was done."
+    return "This form is none of mine, so I did nothing."
+
+
+def no_dialog(short: str) -> str:
+    """The form that asks once more could not be opened: the trigger lives for three seconds."""
+    return f"I could not open the form that asks once more. To stop it: `/gputest cancel {prose(short, 40)}`."
+
+
+def run_list(cards: Sequence[Card], ended: Sequence[tuple[str, EndedRun]], settings: Settings, *, listed: bool) -> str:
+    """Runs under way and those that ended, one a line."""
+    if not listed or (not cards and not ended):
+        return status(cards, ended, settings, listed=listed)
+    lines = [run_line(card, settings) for card in cards[:MAX_RUNS]]
+    lines += [ended_line(short, run) for short, run in ended]
+    return "\n".join(lines)[:MAX_MESSAGE]
 
 
 def submit_failed(reason: str, name: str) -> str:
@@ -148,7 +215,10 @@ def nightly(view: NightlyView) -> str:
     if view.running:
         lines.append("Running: " + ", ".join(code(name, 80) for name in view.running))
     if view.switched:
-        lines.append(f"Switched {'off' if view.switched.suspend else 'on'} by {prose(view.switched.user, 64)}")
+        reason = f": {prose(view.switched.reason, 200)}" if view.switched.reason else ""
+        when = f"{datetime.fromtimestamp(view.switched.at, zone(view.timezone)):%-d %b %H:%M %Z}"
+        off = "off" if view.switched.suspend else "on"
+        lines.append(f"Switched {off} by {prose(view.switched.user, 64)}, {when}{reason}")
     return "\n".join(lines)
 
 

@@ -6,11 +6,13 @@ The message says state, name and what was asked, and changes with the stage only
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from bot.core.card import Asked, Card, Origin, OriginKind, Stage
+from bot.core.progress import Progress
 from bot.core.render.escape import code, prose
 from bot.core.render.post import AMBER, BLUE, GREEN, GREY, PURPLE, RED, Post
 from bot.core.results import BuildError, Suite, SuiteStatus
@@ -42,18 +44,47 @@ def _running(card: Card, settings: Settings) -> Post:
         Stage.QUEUED: ("🕓", GREY, [_reason(card.detail), since and f"Asked {since.removeprefix('since ')}"]),
         Stage.WAITING: ("🟡", AMBER, [_reason(card.detail) or f"No {card.asked.gpu} node yet", since]),
         Stage.WARMING: ("🟡", AMBER, [_reason(card.detail), since]),
-        Stage.TESTING: ("🔵", BLUE, [since, models]),
+        Stage.TESTING: ("🔵", BLUE, [since, *(_progress_lines(card, card.progress) if card.progress else [models])]),
         Stage.FINISHING: ("🔵", BLUE, ["The tests are over, the results are being reported", since]),
     }[card.stage]
     verb = {
         Stage.QUEUED: "queued",
         Stage.WAITING: f"waiting for {article(card.asked.gpu)} {prose(card.asked.gpu, 40)}",
         Stage.WARMING: "warming up",
-        Stage.TESTING: "compiling and testing",
+        Stage.TESTING: _testing(card.progress),
         Stage.FINISHING: "finishing",
     }[card.stage]
     message = f"{head} **{prose(card.short, 40)} {verb}** · {what}"
     return Post(message, _join([*(_first_upper(line) for line in lines if line), *_foot(card)]), color)
+
+
+def _testing(progress: Progress | None) -> str:
+    if progress is None:
+        return "compiling and testing"
+    return "testing" if progress.compiled else "compiling"
+
+
+def _progress_lines(card: Card, progress: Progress) -> list[str]:
+    """What the log showed so far: how many are through, what is red, what runs. A view only, never a verdict."""
+    seen = [(name, progress.model(name)) for name in card.asked.models]
+    done = [m for _, m in seen if m is not None and not m.running]
+    lines = [f"**{len(done)} of {len(seen)}**"] if progress.compiled else []
+    lines += [f"❌ **{prose(m.name, 30)}**: {_red_words(m.red)}" for _, m in seen if m is not None and m.red][
+        :MAX_LINES
+    ]
+    green = [m.name for m in done if not m.red and m.passed]
+    unclear = [m.name for m in done if not m.red and not m.passed]
+    waiting = [name for name, m in seen if m is None]
+    lines += [_names("✅", green)] if green else []
+    lines += [_names("❔", unclear)] if unclear else []
+    lines += [_names("⏳", [m.name for _, m in seen if m is not None and m.running])] if len(done) < len(seen) else []
+    lines += [_names("⚪", waiting)] if waiting else []
+    return [line for line in lines if line != "⏳ "]
+
+
+def _red_words(red: tuple[str, ...]) -> str:
+    more = f" and {len(red) - MAX_TESTS} more" if len(red) > MAX_TESTS else ""
+    return ", ".join(code(test, 80) for test in red[:MAX_TESTS]) + more
 
 
 def _ended(card: Card, outcome: Outcome, settings: Settings) -> Post:
@@ -85,10 +116,14 @@ def headline(card: Card) -> str:
         return f"{short}: {_failed_words(outcome, total)}"
     return {
         Verdict.BROKEN: f"{short} did not {_build_verb(outcome)}",
-        Verdict.CANCELLED: f"{short} cancelled",
+        Verdict.CANCELLED: f"{short} cancelled{_by(card)}",
         Verdict.TIMED_OUT: f"{short} out of time",
         Verdict.UNKNOWN: f"{short}: no verdict",
     }[outcome.verdict]
+
+
+def _by(card: Card) -> str:
+    return f" by {prose(card.cancelled.user_name, 64)}" if card.cancelled else ""
 
 
 def _all_green(total: int) -> str:
@@ -246,6 +281,8 @@ def _epochs_word(asked: Asked) -> str:
 
 
 def _ref(card: Card) -> str:
+    if re.fullmatch("[0-9a-f]{40}", card.asked.ref):
+        return code(card.asked.ref[:7])
     ref = "default branch" if card.asked.ref == "HEAD" else code(card.asked.ref, 80)
     return f"{ref} {code(card.commit[:7])}" if card.commit else ref
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 GREY, AMBER, BLUE, RED, GREEN, PURPLE = "#8a8f98", "#d99a00", "#2f6fde", "#c9372c", "#2e8540", "#7b4bb7"
 
@@ -18,8 +19,9 @@ class Post:
     text: str = ""
     color: str = ""
 
-    def attachments(self) -> list[dict[str, object]]:
+    def attachments(self, actions: list[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
         """As Mattermost takes them in `props.attachments`. `fallback` is what a notification shows."""
         if not self.text:
             return []
-        return [{"color": self.color, "text": self.text, "fallback": self.message}]
+        attachment = {"color": self.color, "text": self.text, "fallback": self.message}
+        return [attachment | ({"actions": actions} if actions else {})]

@@ -83,6 +83,9 @@ def summary(card: Card) -> str:
         line += f" · {prose(outcome.reason, 200)}"
     if outcome.verdict is Verdict.PASSED and card.seconds is not None:
         line += f", {duration(card.seconds)}"
+    if outcome.verdict is Verdict.CANCELLED and outcome.results is not None:
+        done = len(outcome.of(ModelStatus.PASSED)) + len(outcome.of(ModelStatus.FAILED))
+        line += f" ({done} of {len(outcome.models)} done)"
     if outcome.verdict in {Verdict.UNKNOWN, Verdict.CANCELLED, Verdict.TIMED_OUT}:
         line += " · not a pass"
     return line
@@ -99,7 +102,9 @@ def notice(card: Card, ended: Ended, settings: Settings) -> Part | None:
 
 def _rung(card: Card, ended: Ended, settings: Settings) -> tuple[str, ...] | None:
     if card.origin.kind is OriginKind.CHAT:
-        return (card.origin.user_name,)
+        own = card.cancelled is not None and card.cancelled.user_id == card.origin.user_id
+        # who stops their own run knows it
+        return None if own and ended.verdict == Verdict.CANCELLED else (card.origin.user_name,)
     if card.origin.kind is OriginKind.CI and ended.verdict == Verdict.PASSED:
         return None  # green pushes stay silent
     return settings.owners

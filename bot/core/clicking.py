@@ -1,0 +1,119 @@
+"""A person clicks a button or sends a dialog off.
+
+That the context or state is ours, and its time is not over, was found out before; what the person may do is asked
+here, at the moment of doing. The name of a run that a click starts derives from what it repeats, not from the click:
+two clicks at once, or one replayed, make one run.
+"""
+
+from __future__ import annotations
+
+from bot.core import policy
+from bot.core.again import Again
+from bot.core.asking import answer, ask, cancel, repeated, rerun, slow_down, start
+from bot.core.card import card_of
+from bot.core.commands import gputest
+from bot.core.dialogs import CancelDialog
+from bot.core.effects import Answer, Effect, OpenDialog
+from bot.core.errors import UserError
+from bot.core.events import Clicked, DialogSubmitted
+from bot.core.render import answers
+from bot.core.runs import Run
+from bot.core.settings import Right
+from bot.core.signing import DIALOG_SECONDS, Deed, Signed
+from bot.core.state import Asker, Asking, State
+
+
+def clicked(state: State, event: Clicked, now: float) -> list[Effect]:
+    """A button of a card was clicked."""
+    asker = Asker(event.request_id, event.user_id, event.user_name, event.channel_id)
+    known = repeated(state, asker)
+    if known is not None:
+        return known
+    try:
+        return _clicked(state, asker, event, now)
+    except UserError as error:
+        return answer(state, asker, answers.click_refused(error))
+
+
+def _clicked(state: State, asker: Asker, event: Clicked, now: float) -> list[Effect]:
+    slow_down(state, asker, now)
+    if event.signed.channel != event.channel_id:
+        raise UserError("That button belongs to another channel.")
+    match event.signed.deed:
+        case Deed.ASK_CANCEL:
+            return _ask_cancel(state, asker, event, now)
+        case Deed.RERUN:
+            return _rerun(state, asker, event.signed)
+        case _:
+            raise UserError("That is no button.")
+
+
+def _ask_cancel(state: State, asker: Asker, event: Clicked, now: float) -> list[Effect]:
+    run = _run(state, event.signed)
+    card = card_of(run.workflow, state.settings)
+    if card.origin.user_id != asker.user_id:
+        policy.check(state.settings, Right.CANCEL, asker.user_id, asker.channel_id)
+    done = None if run.progress is None else sum(1 for m in run.progress.models if not m.running)
+    form = CancelDialog(card.short, card.origin.user_name, done, len(card.asked.models))
+    signed = Signed(
+        Deed.CANCEL,
+        now + DIALOG_SECONDS,
+        asker.channel_id,
+        asker.user_id,
+        asker.user_name,
+        uid=event.signed.uid,
+        attempt=event.signed.attempt,
+        short=event.signed.short,
+    )
+    effect = OpenDialog(state.new_id(), event.trigger_id, form, signed)
+    return ask(state, Asking(asker, effect, otherwise=answers.no_dialog(card.short)))
+
+
+def _rerun(state: State, asker: Asker, signed: Signed) -> list[Effect]:
+    models = signed.parameters.get(state.settings.parameters.models, "")
+    again = Again(signed.parameters, signed.ref, 0, failed=False)
+    return rerun(state, asker, again, f"rerun {signed.uid} {signed.attempt} {models}")
+
+
+def _run(state: State, signed: Signed) -> Run:
+    """The run that was meant, in the life that was meant."""
+    run = state.runs.get(signed.uid)
+    if run is None or run.workflow.ended or run.gone:
+        raise UserError(f"**{signed.short}** has ended already.")
+    if signed.attempt and run.workflow.attempt != signed.attempt:
+        raise UserError(f"**{signed.short}** was started again since; that button was for an earlier attempt.")
+    return run
+
+
+def submitted(state: State, event: DialogSubmitted, now: float) -> list[Effect]:
+    """A dialog was sent off. What is wrong keeps it open, with the reason at its field."""
+    asker = Asker(event.request_id, event.user_id, event.user_name, event.channel_id)
+    known = repeated(state, asker)
+    if known is not None:
+        return known
+    try:
+        return _submitted(state, asker, event, now)
+    except UserError as error:
+        return [Answer(asker.request_id, "", (("", error.text),))]
+
+
+def _submitted(state: State, asker: Asker, event: DialogSubmitted, now: float) -> list[Effect]:
+    if event.signed.user != event.user_id:
+        raise UserError("That form was opened for somebody else.")
+    slow_down(state, asker, now)
+    match event.signed.deed:
+        case Deed.CANCEL:
+            return cancel(state, asker, _run(state, event.signed), now)
+        case Deed.START:
+            return _start(state, asker, event)
+        case _:
+            raise UserError("That is no form.")
+
+
+def _start(state: State, asker: Asker, event: DialogSubmitted) -> list[Effect]:
+    asked, errors = gputest.from_form(event.values, state.settings)
+    if errors:
+        return [Answer(asker.request_id, "", errors)]
+    return start(
+        state, asker, gputest.parameters(asked, state.settings), f"form {event.user_id} {event.signed.expires}"
+    )

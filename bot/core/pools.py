@@ -1,0 +1,248 @@
+"""Where the GPUs are, who uses them, who waits for one: what is held of nodes, pods, events and the autoscaler.
+
+`observe` takes in what a watch saw; `pools_view` says what is to be shown. Each of the four sources is optional: what
+may not be looked at is `HIDDEN`, and nothing is concluded from its silence.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import assert_never
+
+from bot.core.autoscaler import AutoscalerStatus, ScaleError, read_status, shorten, without_probes, written_at
+from bot.core.scheduling import read_scale_up
+from bot.core.sightings import (
+    GpuPod,
+    NodeSeen,
+    NodesListed,
+    Note,
+    NoteSeen,
+    NotesListed,
+    PodSeen,
+    PodsListed,
+    PoolNode,
+    Sighting,
+    Source,
+    SourceHidden,
+    Standing,
+    StatusSeen,
+)
+
+KEPT_SUBJECTS = 2000
+"""Pods, nodes and groups whose events are kept; those of a pod go with it."""
+
+KEPT_ERRORS = 50
+"""Node groups whose last error is kept."""
+
+
+class Sight(StrEnum):
+    """How much of a source is seen."""
+
+    PENDING = "pending"  # not listed yet
+    EVERYWHERE = "everywhere"
+    OURS = "ours"  # the namespace of the workflows only
+    NOTHING = "nothing"  # it may be seen, and there is none
+    HIDDEN = "hidden"  # the rights are missing
+
+
+@dataclass(frozen=True)
+class GroupError:
+    """The last error of a node group, and when it was seen to be over."""
+
+    error: ScaleError
+    over: float | None = None
+
+
+@dataclass
+class Pools:
+    """What is held of nodes, pods and the autoscaler. Owned by the loop."""
+
+    nodes: dict[str, PoolNode] = field(default_factory=dict)
+    pods: dict[str, GpuPod] = field(default_factory=dict)
+    """Pods that ask for GPUs, by uid."""
+    holders: dict[str, set[str]] = field(default_factory=dict)
+    """uids of the pods with GPUs on each node."""
+    notes: OrderedDict[str, dict[str, Note]] = field(default_factory=OrderedDict)
+    """The newest Event of each reason, by the uid of its pod or the name of what else it is about."""
+    sights: dict[Source, Sight] = field(default_factory=dict)
+    status: AutoscalerStatus | None = None
+    status_text: str | None = None
+    """The text that `status` was read from, without its probe times."""
+    status_at: float | None = None
+    """When the autoscaler wrote it last, by its own clock."""
+    errors: OrderedDict[str, GroupError] = field(default_factory=OrderedDict)
+    group_pools: dict[str, str] = field(default_factory=dict)
+    """Pools of node groups, learned from the labels of nodes and from the pods for which a group grew."""
+    idle_since: dict[str, float] = field(default_factory=dict)
+    """Nodes whose last pod with a GPU was seen to go, and when."""
+
+    def sight(self, source: Source) -> Sight:
+        return self.sights.get(source, Sight.PENDING)
+
+    def note(self, subject: str, reason: str) -> Note | None:
+        """The newest Event of that reason."""
+        return self.notes.get(subject, {}).get(reason)
+
+
+def observe(pools: Pools, seen: Sighting, now: float) -> None:
+    """Take in what a watch saw."""
+    match seen:
+        case NodesListed():
+            _list_nodes(pools, seen)
+        case PodsListed():
+            _list_pods(pools, seen, now)
+        case NotesListed():
+            pools.sights[Source.EVENTS] = Sight.EVERYWHERE if seen.everywhere else Sight.OURS
+            for note in seen.notes:
+                _take_note(pools, note)
+        case NodeSeen():
+            (_drop_node if seen.gone else _take_node)(pools, seen.node)
+        case PodSeen():
+            (_drop_pod if seen.gone else _take_pod)(pools, seen.pod, now)
+        case NoteSeen():
+            _take_note(pools, seen.note)
+        case StatusSeen():
+            _take_status(pools, seen, now)
+        case SourceHidden():
+            _hide(pools, seen.source)
+        case _:
+            assert_never(seen)
+
+
+def _list_nodes(pools: Pools, seen: NodesListed) -> None:
+    pools.sights[Source.NODES] = Sight.EVERYWHERE
+    present = {node.metadata.name for node in seen.nodes}
+    for node in [node for name, node in pools.nodes.items() if name not in present]:
+        _drop_node(pools, node)
+    for node in seen.nodes:
+        _take_node(pools, node)
+
+
+def _list_pods(pools: Pools, seen: PodsListed, now: float) -> None:
+    pools.sights[Source.PODS] = Sight.EVERYWHERE if seen.everywhere else Sight.OURS
+    present = {pod.metadata.uid for pod in seen.pods}
+    for pod in [pod for uid, pod in pools.pods.items() if uid not in present]:
+        _drop_pod(pools, pod, now)
+    for pod in seen.pods:
+        _take_pod(pools, pod, now)
+
+
+def _take_node(pools: Pools, node: PoolNode) -> None:
+    pools.nodes[node.metadata.name] = node
+    if node.group and node.pool:
+        pools.group_pools[node.group] = node.pool
+
+
+def _drop_node(pools: Pools, node: PoolNode) -> None:
+    pools.nodes.pop(node.metadata.name, None)
+    pools.idle_since.pop(node.metadata.name, None)
+
+
+def _take_pod(pools: Pools, pod: GpuPod, now: float) -> None:
+    if pod.standing is Standing.ENDED:
+        _drop_pod(pools, pod, now)
+        return
+    pools.pods[pod.metadata.uid] = pod
+    if pod.node:
+        pools.holders.setdefault(pod.node, set()).add(pod.metadata.uid)
+        pools.idle_since.pop(pod.node, None)
+    asked = pools.note(pod.metadata.uid, "TriggeredScaleUp")
+    if asked is not None:
+        _learn(pools, pod, asked)
+
+
+def _drop_pod(pools: Pools, gone: GpuPod, now: float) -> None:
+    uid = gone.metadata.uid
+    pod = pools.pods.pop(uid, None)
+    pools.notes.pop(uid, None)
+    if pod is None or not pod.node:
+        return
+    left = pools.holders.get(pod.node, set())
+    left.discard(uid)
+    if not left:
+        pools.holders.pop(pod.node, None)
+        pools.idle_since[pod.node] = now
+
+
+def _take_note(pools: Pools, note: Note) -> None:
+    held = pools.note(note.subject, note.reason)
+    if held is not None and (held.at or 0.0) > (note.at or 0.0):
+        return
+    pools.notes.setdefault(note.subject, {})[note.reason] = note
+    pools.notes.move_to_end(note.subject)
+    while len(pools.notes) > KEPT_SUBJECTS:
+        pools.notes.popitem(last=False)
+    pod = pools.pods.get(note.subject)
+    if note.reason == "TriggeredScaleUp" and pod is not None:
+        _learn(pools, pod, note)
+    if note.kind == "ConfigMap":
+        _group_failed(pools, note)
+
+
+def _learn(pools: Pools, pod: GpuPod, note: Note) -> None:
+    """A group that grows for a pod has nodes of the pool that the pod insists on."""
+    for grown in read_scale_up(note.message) if pod.pool else ():
+        pools.group_pools[grown.group] = pod.pool
+
+
+def _group_failed(pools: Pools, note: Note) -> None:
+    """`Scale-up failed for group G: …`, `Nodes added to group G failed to register within 15m0s` (executor.go)."""
+    _, _, rest = note.message.partition("group ")
+    name, _, text = rest.partition(" " if note.reason == "ScaleUpTimedOut" else ": ")
+    if not name:
+        return
+    error = shorten(f"Nodes {text}" if note.reason == "ScaleUpTimedOut" else text)
+    held = pools.errors.get(name)
+    at = note.at or 0.0
+    if held is None or at > (held.error.at.timestamp() if held.error.at else 0.0):
+        _keep_error(pools, name, GroupError(replace(error, at=_moment(note.at))))
+
+
+def _keep_error(pools: Pools, name: str, error: GroupError) -> None:
+    pools.errors[name] = error
+    pools.errors.move_to_end(name)
+    while len(pools.errors) > KEPT_ERRORS:
+        pools.errors.popitem(last=False)
+
+
+def _take_status(pools: Pools, seen: StatusSeen, now: float) -> None:
+    pools.sights[Source.AUTOSCALER] = Sight.EVERYWHERE if seen.there else Sight.NOTHING
+    if not seen.there:
+        pools.status = pools.status_text = pools.status_at = None
+        return
+    written = written_at(seen.text or "")
+    pools.status_at = written.timestamp() if written else None
+    text = without_probes(seen.text or "")
+    if pools.status is not None and text == pools.status_text:
+        return  # it is written every ten seconds, and mostly says the same
+    pools.status, pools.status_text = read_status(seen.text), text
+    for group in pools.status.groups:
+        held = pools.errors.get(group.name)
+        if group.error is not None:
+            begun = group.error.at is None and held is not None and held.over is None
+            at = held.error.at if begun and held is not None else group.error.at or _moment(now)
+            _keep_error(pools, group.name, GroupError(replace(group.error, at=at)))
+        elif held is not None and held.over is None:
+            pools.errors[group.name] = replace(held, over=now)
+
+
+def _hide(pools: Pools, source: Source) -> None:
+    pools.sights[source] = Sight.HIDDEN
+    match source:
+        case Source.NODES:
+            pools.nodes.clear()
+            pools.idle_since.clear()
+        case Source.PODS:
+            pools.pods.clear()
+            pools.holders.clear()
+        case Source.EVENTS:
+            pools.notes.clear()
+        case Source.AUTOSCALER:
+            pools.status = pools.status_text = pools.status_at = None
+
+
+def _moment(at: float | None) -> datetime | None:
+    return datetime.fromtimestamp(at, UTC) if at is not None else None

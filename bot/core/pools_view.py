@@ -1,0 +1,367 @@
+"""What `/gpu` shows: pools, who uses them, who waits and why.
+
+Values only, no wording. Nothing is concluded beyond what was seen: without the right to see other namespaces a GPU is
+not called free, and a node group whose pool is not known stays by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bot.core.autoscaler import AutoscalerStatus, NodeGroup, ScaleError, shorten
+from bot.core.card import Card, Origin, Stage, short_name
+from bot.core.pools import GroupError, Pools, Sight
+from bot.core.scheduling import ScaleUp, read_scale_up
+from bot.core.settings import Pool, Settings
+from bot.core.sightings import GpuPod, NodeState, Note, PoolNode, Source, Standing
+
+
+class Warmth(StrEnum):
+    """How soon a pool could take work."""
+
+    COLD = "cold"  # no node
+    COMING = "coming"  # a node is on its way, or not usable yet
+    WARM = "warm"
+    BLOCKED = "blocked"  # nodes, and none takes work
+    UNKNOWN = "unknown"  # the nodes are not visible
+
+
+@dataclass(frozen=True)
+class Who:
+    """A run by its short name, or another pod by its namespace and name."""
+
+    name: str
+    origin: Origin | None = None
+    namespace: str = ""
+    """Of a pod that is none of our runs."""
+
+
+@dataclass(frozen=True)
+class User:
+    """Somebody who holds GPUs."""
+
+    who: Who
+    gpus: int
+    trouble: str = ""
+    ending: bool = False
+    lost: bool = False
+    """Its node is gone, and the pod is still there."""
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """One node in the answer."""
+
+    name: str
+    state: NodeState
+    gpus: int
+    used: int
+    users: tuple[User, ...]
+    taints: tuple[str, ...]
+    created: float | None
+    idle_since: float | None
+
+
+@dataclass(frozen=True)
+class PoolView:
+    """One pool in the answer. None stands for what is not known."""
+
+    name: str
+    gpu: str
+    warmth: Warmth
+    nodes: tuple[NodeView, ...]
+    max_nodes: int | None
+    total: int
+    used: int
+    free: int | None
+    shared: bool
+    users: tuple[User, ...]
+    groups: tuple[NodeGroup, ...]
+    errors: tuple[tuple[str, GroupError], ...]
+    """Last error of its groups, by the group's name."""
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Somebody who waits for a GPU, and what is known of why."""
+
+    who: Who
+    gpus: int
+    pool: str
+    gpu: str
+    since: float | None
+    standing: Standing
+    message: str = ""
+    """The scheduler's words."""
+    tries: int = 1
+    kueue: bool = False
+    asked: tuple[ScaleUp, ...] = ()
+    asked_at: float | None = None
+    refused: str = ""
+    """The autoscaler's words on why no node comes for it."""
+    failed: ScaleError | None = None
+
+
+@dataclass(frozen=True)
+class Queued:
+    """A run that has no pod yet: another run holds the lock."""
+
+    who: Who
+    gpu: str
+    since: float | None
+    detail: str
+    behind: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GpuView:
+    """Everything that `/gpu` shows."""
+
+    pools: tuple[PoolView, ...]
+    waiting: tuple[Waits, ...]
+    gated: tuple[Waits, ...]
+    queued: tuple[Queued, ...]
+    strangers: tuple[NodeGroup, ...]
+    """Node groups whose pool is not known."""
+    stranger_errors: tuple[tuple[str, GroupError], ...]
+    sights: Mapping[Source, Sight]
+    status: AutoscalerStatus | None
+    status_at: float | None
+    """When the autoscaler wrote it."""
+    namespace: str
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What the parts of one view share."""
+
+    pools: Pools
+    runs: Mapping[str, Card]
+    settings: Settings
+    groups: Mapping[str, str]
+    """Pool by node group."""
+    placed: Mapping[str, Sequence[GpuPod]]
+    """Pods that hold GPUs, by pool."""
+
+    @property
+    def sees_pods(self) -> bool:
+        return self.pools.sight(Source.PODS) in {Sight.EVERYWHERE, Sight.OURS}
+
+
+def view(pools: Pools, cards: Sequence[Card], settings: Settings) -> GpuView:
+    """What is to be said of the GPUs now. `cards`: the runs under way, oldest first."""
+    placed: dict[str, list[GpuPod]] = {}
+    for pod in pools.pods.values():
+        if pod.standing is Standing.PLACED:
+            placed.setdefault(_pool_of(pools, pod), []).append(pod)
+    names = _pool_names(pools, settings, placed)
+    groups = _group_pools(pools, settings, names)
+    look = _Look(pools, {card.name: card for card in cards}, settings, groups, placed)
+    asking = sorted(
+        (pod for pod in pools.pods.values() if pod.standing is not Standing.PLACED and not pod.ending),
+        key=lambda pod: (pod.created or 0.0, pod.metadata.name),
+    )
+    waiting = [_waits(look, pod) for pod in asking if pod.waits_for_node]
+    if not look.sees_pods:
+        waiting = [_waits_by_card(card) for card in cards if card.stage is Stage.WAITING]
+    return GpuView(
+        pools=tuple(_pool_view(look, name) for name in names),
+        waiting=tuple(waiting),
+        gated=tuple(_waits(look, pod) for pod in asking if pod.standing is Standing.GATED),
+        queued=_queued(cards),
+        strangers=tuple(group for group in _status_groups(pools) if group.name not in groups),
+        stranger_errors=tuple((name, error) for name, error in pools.errors.items() if name not in groups),
+        sights={source: pools.sight(source) for source in Source},
+        status=pools.status,
+        status_at=pools.status_at,
+        namespace=settings.namespace,
+    )
+
+
+def _status_groups(pools: Pools) -> tuple[NodeGroup, ...]:
+    return pools.status.groups if pools.status else ()
+
+
+def _pool_names(pools: Pools, settings: Settings, placed: Iterable[str]) -> list[str]:
+    """The configured pools, then others that have GPUs or are asked for; "" for nodes without the label."""
+    names = [pool.name for pool in settings.pools]
+    others = {node.pool for node in pools.nodes.values() if node.gpus} | set(placed)
+    others |= {pod.pool for pod in pools.pods.values() if pod.pool}
+    return names + sorted(others - set(names), key=lambda name: (not name, name))
+
+
+def _pool_of(pools: Pools, pod: GpuPod) -> str:
+    """The pool of a pod: that of its node, else the one it asks for."""
+    node = pools.nodes.get(pod.node)
+    return node.pool if node is not None else pod.pool
+
+
+def _group_pools(pools: Pools, settings: Settings, names: Iterable[str]) -> dict[str, str]:
+    """Pool by node group, for the groups of which it is known: an alias, the same name, or learned."""
+    aliases = {name: name for name in names if name} | {
+        alias: pool.name for pool in settings.pools for alias in pool.groups
+    }
+    found = {}
+    for name in [*(group.name for group in _status_groups(pools)), *pools.errors]:
+        last = name.rstrip("/").rsplit("/", 1)[-1]
+        pool = aliases.get(name) or aliases.get(last) or pools.group_pools.get(name) or pools.group_pools.get(last)
+        if pool:
+            found[name] = pool
+    return found
+
+
+def _pool_view(look: _Look, name: str) -> PoolView:
+    pools, settings = look.pools, look.settings
+    nodes = sorted((node for node in pools.nodes.values() if node.pool == name), key=_oldest_first)
+    holders = look.placed.get(name, ())
+    views = tuple(_node_view(look, node) for node in nodes)
+    groups = tuple(group for group in _status_groups(pools) if look.groups.get(group.name) == name)
+    wanted = any(pod.waits_for_node and pod.pool == name and _scale_up(pools, pod) for pod in pools.pods.values())
+    configured = settings.pool(name)
+    free = sum(max(0, v.gpus - v.used) for v in views if v.state is NodeState.READY)
+    return PoolView(
+        name=name,
+        gpu=configured.gpu if configured else name,
+        warmth=_warmth(pools, views, groups, wanted=wanted),
+        nodes=views,
+        max_nodes=_largest(configured, groups),
+        total=sum(node.gpus for node in nodes),
+        used=sum(pod.gpus for pod in holders if not _lost(pools, pod)),
+        free=free if pools.sight(Source.PODS) is Sight.EVERYWHERE else None,
+        shared=any(node.shared for node in nodes),
+        users=tuple(_user(look, pod) for pod in holders) if look.sees_pods else _users_by_card(look, name),
+        groups=groups,
+        errors=tuple((group, error) for group, error in pools.errors.items() if look.groups.get(group) == name),
+    )
+
+
+def _users_by_card(look: _Look, name: str) -> tuple[User, ...]:
+    """Runs at work, where pods can't be seen."""
+    busy = {Stage.WARMING, Stage.TESTING}
+    return tuple(
+        User(_who_card(card), 0) for card in look.runs.values() if card.stage in busy and card.asked.pool == name
+    )
+
+
+def _oldest_first(node: PoolNode) -> tuple[float, str]:
+    return node.created or 0.0, node.metadata.name
+
+
+def _largest(configured: Pool | None, groups: Sequence[NodeGroup]) -> int | None:
+    if configured is not None and configured.max_nodes is not None:
+        return configured.max_nodes
+    sizes = [group.largest for group in groups if group.largest is not None]
+    return sum(sizes) if sizes and len(sizes) == len(groups) else None
+
+
+def _warmth(pools: Pools, nodes: Sequence[NodeView], groups: Sequence[NodeGroup], *, wanted: bool) -> Warmth:
+    states = {node.state for node in nodes}
+    if NodeState.READY in states:
+        return Warmth.WARM
+    if states & {NodeState.NOT_READY, NodeState.STARTING, NodeState.WITHOUT_GPU}:
+        return Warmth.COMING
+    growing = any(group.growing and not group.in_backoff for group in groups)
+    if growing or (wanted and not any(group.in_backoff for group in groups)):
+        return Warmth.COMING
+    if states:
+        return Warmth.BLOCKED
+    return Warmth.COLD if pools.sight(Source.NODES) is Sight.EVERYWHERE else Warmth.UNKNOWN
+
+
+def _node_view(look: _Look, node: PoolNode) -> NodeView:
+    pools, name = look.pools, node.metadata.name
+    pods = [pools.pods[uid] for uid in sorted(pools.holders.get(name, ()))]
+    return NodeView(
+        name=name,
+        state=node.state,
+        gpus=node.gpus,
+        used=sum(pod.gpus for pod in pods),
+        users=tuple(_user(look, pod) for pod in pods),
+        taints=node.taints,
+        created=node.created,
+        idle_since=None if pods else pools.idle_since.get(name),
+    )
+
+
+def _user(look: _Look, pod: GpuPod) -> User:
+    return User(_who(look, pod), pod.gpus, pod.trouble, pod.ending, _lost(look.pools, pod))
+
+
+def _lost(pools: Pools, pod: GpuPod) -> bool:
+    """Bound to a node of a pool that is not there any more."""
+    sees_nodes = pools.sight(Source.NODES) is Sight.EVERYWHERE
+    return sees_nodes and bool(pod.node and pod.pool) and pod.node not in pools.nodes
+
+
+def _who(look: _Look, pod: GpuPod) -> Who:
+    card = look.runs.get(pod.workflow)
+    if card is not None and pod.metadata.namespace == look.settings.namespace:
+        return _who_card(card)
+    name = short_name(pod.workflow) if pod.workflow else pod.metadata.name
+    return Who(name, namespace=pod.metadata.namespace)
+
+
+def _who_card(card: Card) -> Who:
+    return Who(card.short, card.origin)
+
+
+def _scale_up(pools: Pools, pod: GpuPod) -> Note | None:
+    """The autoscaler's last word on a pod, if it was that a group grows."""
+    note = _last_word(pools, pod)
+    return note if note is not None and note.reason == "TriggeredScaleUp" else None
+
+
+def _last_word(pools: Pools, pod: GpuPod) -> Note | None:
+    reasons = ("TriggeredScaleUp", "NotTriggerScaleUp", "FailedScaleUp")
+    found = [note for reason in reasons if (note := pools.note(pod.metadata.uid, reason))]
+    return max(found, key=lambda note: note.at or 0.0, default=None)
+
+
+def _waits(look: _Look, pod: GpuPod) -> Waits:
+    pools = look.pools
+    tried = pools.note(pod.metadata.uid, "FailedScheduling")
+    asked = pools.note(pod.metadata.uid, "TriggeredScaleUp")
+    last = _last_word(pools, pod)
+    configured = look.settings.pool(pod.pool)
+    # an event outlives what it tells: the pod's own condition goes before it
+    unseen = pod.standing is Standing.FRESH and tried is not None
+    return Waits(
+        who=_who(look, pod),
+        gpus=pod.gpus,
+        pool=pod.pool,
+        gpu=configured.gpu if configured else pod.pool,
+        since=pod.created,
+        standing=Standing.UNPLACED if unseen else pod.standing,
+        message=pod.message or (tried.message if tried else ""),
+        tries=tried.times if tried else 1,
+        kueue=pod.by_kueue,
+        asked=read_scale_up(asked.message) if asked else (),
+        asked_at=asked.at if asked else None,
+        refused=last.message if last and last.reason == "NotTriggerScaleUp" else "",
+        failed=shorten(_after_colon(last.message)) if last and last.reason == "FailedScaleUp" else None,
+    )
+
+
+def _after_colon(message: str) -> str:
+    """`Node scale up in zones z associated with this pod failed: GCE quota exceeded. …`: the reason alone."""
+    _, found, reason = message.partition(" failed: ")
+    return reason if found else message
+
+
+def _waits_by_card(card: Card) -> Waits:
+    """A waiting run where pods can't be seen: Argo repeats the scheduler's words."""
+    since = card.since.timestamp() if card.since else None
+    return Waits(_who_card(card), 0, card.asked.pool, card.asked.gpu, since, Standing.UNPLACED, card.detail)
+
+
+def _queued(cards: Sequence[Card]) -> tuple[Queued, ...]:
+    ahead = [card.short for card in cards if card.stage not in {Stage.QUEUED, Stage.ENDED}]
+    queued = []
+    for card in cards:
+        if card.stage is Stage.QUEUED:
+            since = card.since.timestamp() if card.since else None
+            queued.append(Queued(_who_card(card), card.asked.gpu, since, card.detail, tuple(ahead)))
+            ahead.append(card.short)
+    return tuple(queued)

@@ -1,0 +1,75 @@
+"""Forms as Mattermost takes them.
+
+Limits of the server (model/integration_action.go): title 24 characters, label 24, name 300, help text 150.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bot.core.dialogs import CancelDialog, StartDialog
+from bot.core.render.escape import prose
+
+START, CANCEL = "gputest-start", "gputest-cancel"
+
+
+def render_dialog(dialog: CancelDialog | StartDialog) -> dict[str, Any]:
+    """The `dialog` of a request to open one, without its state."""
+    if isinstance(dialog, CancelDialog):
+        return _cancel(dialog)
+    return _start(dialog)
+
+
+def _cancel(dialog: CancelDialog) -> dict[str, Any]:
+    known = f"{dialog.done} of {dialog.total} models are done" if dialog.done is not None else "It has not ended"
+    by = f", {prose(dialog.asked_by, 64)} asked for it" if dialog.asked_by else ""
+    return {
+        "callback_id": CANCEL,
+        "title": f"Stop {dialog.short}?"[:24],
+        "introduction_text": f"{known}{by}. What has not run by then is not tested.",
+        "submit_label": "Stop it",
+        "notify_on_cancel": False,
+        "elements": [],
+    }
+
+
+def _start(dialog: StartDialog) -> dict[str, Any]:
+    defaults = dialog.defaults
+    return {
+        "callback_id": START,
+        "title": "Start a GPU test",
+        "submit_label": "Start",
+        "notify_on_cancel": False,
+        "elements": [
+            {
+                "display_name": "Models",
+                "name": "models",
+                "type": "text",
+                "default": ",".join(defaults.models)[:150],
+                "help_text": f"all, or some of: {', '.join(dialog.models)}"[:150],
+            },
+            {
+                "display_name": "Epochs",
+                "name": "epochs",
+                "type": "text",
+                "subtype": "number",
+                "default": str(defaults.epochs),
+                "help_text": f"1 to {dialog.max_epochs}",
+            },
+            _select("Scope", "scope", dialog.scopes, defaults.scope),
+            {
+                "display_name": "Ref",
+                "name": "ref",
+                "type": "text",
+                "default": defaults.ref,
+                "help_text": "Branch, tag or commit; HEAD is the default branch.",
+            },
+            _select("GPU pool", "pool", dialog.pools, defaults.pool),
+            _select("Post a card", "notify", ("true", "false"), str(defaults.notify).lower()),
+        ],
+    }
+
+
+def _select(label: str, name: str, values: tuple[str, ...], default: str) -> dict[str, Any]:
+    options = [{"text": value, "value": value} for value in values]
+    return {"display_name": label, "name": name, "type": "select", "options": options, "default": default}

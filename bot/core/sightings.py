@@ -1,0 +1,312 @@
+"""What the watches of nodes, pods, events and the autoscaler's status saw, cut down to what is kept.
+
+A watch's source turns each object into one of these as it is decoded, so that a cluster with thousands of pods costs a
+few hundred bytes for each that asks for a GPU, and nothing for the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bot.core.card import instant
+from bot.core.kube import Condition, KubeEvent, Meta, Node, Pod, PodSpec, PodStatus, whole
+from bot.core.scheduling import Cause, taint_cause
+from bot.core.settings import Settings
+
+WORKFLOW_LABEL = "workflows.argoproj.io/workflow"
+KUEUE_GATE = "kueue.x-k8s.io/"
+SHARING_LABEL = "nvidia.com/gpu.sharing-strategy"
+"""Set by NVIDIA's feature discovery: `time-slicing` or `mps` where one GPU counts as several."""
+
+MAX_MESSAGE = 600
+"""Characters kept of a message; the scheduler's longest ones repeat themselves."""
+
+IMAGE_TROUBLE = frozenset(
+    {"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"}
+)
+"""Reasons of the kubelet for an image that does not come (kubelet/images/types.go)."""
+
+
+class Source(StrEnum):
+    """One thing that is watched, where the rights allow it."""
+
+    NODES = "nodes"
+    PODS = "pods"
+    EVENTS = "events"
+    AUTOSCALER = "autoscaler"
+
+
+class NodeState(StrEnum):
+    """What keeps a node from taking work; the first that holds."""
+
+    SILENT = "silent"  # its kubelet does not report any more
+    LEAVING = "leaving"
+    CORDONED = "cordoned"
+    NOT_READY = "not_ready"
+    STARTING = "starting"
+    WITHOUT_GPU = "without_gpu"
+    READY = "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolNode:
+    """A node of a pool."""
+
+    metadata: Meta
+    pool: str
+    group: str
+    """The provider's id of its pool, "" where no label tells it."""
+    state: NodeState
+    gpus: int
+    shared: bool
+    """Its GPUs are time-sliced: several pods count one each and share a card."""
+    taints: tuple[str, ...]
+    created: float | None
+
+
+class Standing(StrEnum):
+    """How far a pod is on its way to a GPU."""
+
+    GATED = "gated"  # something holds it back before the scheduler: no demand for a node yet
+    FRESH = "fresh"  # the scheduler has not looked at it
+    UNPLACED = "unplaced"  # the scheduler found no node
+    PLACED = "placed"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPod:
+    """A pod that asks for GPUs."""
+
+    metadata: Meta
+    gpus: int
+    standing: Standing
+    node: str = ""
+    pool: str = ""
+    """The pool that it asks for, "" where it names none."""
+    workflow: str = ""
+    gates: tuple[str, ...] = ()
+    message: str = ""
+    """The scheduler's words."""
+    trouble: str = ""
+    """The kubelet's words on an image that does not come."""
+    ending: bool = False
+    created: float | None = None
+
+    @property
+    def by_kueue(self) -> bool:
+        return any(gate.startswith(KUEUE_GATE) for gate in self.gates)
+
+    @property
+    def waits_for_node(self) -> bool:
+        """Demand for a node: what is gated, ending or placed is none."""
+        return self.standing in {Standing.FRESH, Standing.UNPLACED} and not self.ending
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An Event about a pod, a node or the autoscaler."""
+
+    metadata: Meta
+    reason: str
+    kind: str
+    subject: str
+    """uid of the pod it is about; for other kinds, or without a uid, the name."""
+    message: str
+    at: float | None
+    times: int
+
+
+@dataclass(frozen=True)
+class NodesListed:
+    """All nodes of all pools: what is not among them is gone."""
+
+    nodes: tuple[PoolNode, ...]
+
+
+@dataclass(frozen=True)
+class NodeSeen:
+    node: PoolNode
+    gone: bool = False
+
+
+@dataclass(frozen=True)
+class PodsListed:
+    """All pods that ask for GPUs: of the whole cluster, or of our namespace only."""
+
+    pods: tuple[GpuPod, ...]
+    everywhere: bool
+
+
+@dataclass(frozen=True)
+class PodSeen:
+    pod: GpuPod
+    gone: bool = False
+
+
+@dataclass(frozen=True)
+class NotesListed:
+    notes: tuple[Note, ...]
+    everywhere: bool
+
+
+@dataclass(frozen=True)
+class NoteSeen:
+    note: Note
+
+
+@dataclass(frozen=True)
+class StatusSeen:
+    """The autoscaler's ConfigMap as it is; `there` is False where it does not exist."""
+
+    text: str | None
+    there: bool = True
+
+
+@dataclass(frozen=True)
+class SourceHidden:
+    """The rights for this source are missing."""
+
+    source: Source
+
+
+Sighting = NodesListed | NodeSeen | PodsListed | PodSeen | NotesListed | NoteSeen | StatusSeen | SourceHidden
+
+
+POD_REASONS = frozenset({"FailedScheduling", "TriggeredScaleUp", "NotTriggerScaleUp", "FailedScaleUp"})
+GROUP_REASONS = frozenset({"FailedToScaleUpGroup", "ScaleUpTimedOut"})
+NODE_REASONS = frozenset({"ScaleDown"})
+
+
+def pool_node(node: Node, settings: Settings) -> PoolNode:
+    """What is kept of a node."""
+    labels = node.metadata.labels or {}
+    taints = (node.spec.taints if node.spec else None) or []
+    blocking = [taint for taint in taints if taint.effect != "PreferNoSchedule"]
+    gpus = sum(_allocatable(node, resource) for resource in settings.gpu_resources)
+    return PoolNode(
+        metadata=_brief(node.metadata),
+        pool=labels.get(settings.pool_label, ""),
+        group=labels.get(settings.pool_id_label, ""),
+        state=_node_state(node, {taint_cause(taint.key) for taint in blocking}, gpus),
+        gpus=gpus,
+        shared=labels.get(SHARING_LABEL, "none") not in {"none", ""},
+        taints=tuple(f"{t.key}={t.value}" if t.value else t.key for t in blocking if taint_cause(t.key) is Cause.TAINT),
+        created=_seconds(node.metadata.creation_timestamp),
+    )
+
+
+def _allocatable(node: Node, resource: str) -> int:
+    amounts = (node.status.allocatable if node.status else None) or {}
+    return whole(amounts.get(resource, 0))
+
+
+def _node_state(node: Node, causes: set[Cause], gpus: int) -> NodeState:
+    ready = _condition(node.status.conditions if node.status else None, "Ready")
+    status = ready.status if ready else "False"
+    if status == "Unknown" or Cause.UNREACHABLE in causes:
+        return NodeState.SILENT
+    if Cause.LEAVING in causes:
+        return NodeState.LEAVING
+    if Cause.CORDONED in causes or (node.spec is not None and node.spec.unschedulable):
+        return NodeState.CORDONED
+    if status != "True" or Cause.NOT_READY in causes:
+        return NodeState.NOT_READY
+    if Cause.STARTING in causes:
+        return NodeState.STARTING
+    return NodeState.READY if gpus else NodeState.WITHOUT_GPU
+
+
+def gpu_pod(pod: Pod, settings: Settings) -> GpuPod | None:
+    """What is kept of a pod; None for one that asks for no GPU."""
+    gpus = sum(pod.ask(resource) for resource in settings.gpu_resources)
+    if not gpus:
+        return None
+    spec, status = pod.spec or PodSpec(), pod.status or PodStatus()
+    scheduled = _condition(status.conditions, "PodScheduled")
+    standing = _standing(spec, status, scheduled)
+    return GpuPod(
+        metadata=_brief(pod.metadata),
+        gpus=gpus,
+        standing=standing,
+        node=spec.node_name or "",
+        pool=_asked_pool(spec, settings.pool_label),
+        workflow=(pod.metadata.labels or {}).get(WORKFLOW_LABEL, ""),
+        gates=tuple(gate.name for gate in spec.scheduling_gates or []),
+        message=_cut(scheduled.message) if scheduled and standing is Standing.UNPLACED else "",
+        trouble=_image_trouble(status),
+        ending=bool(pod.metadata.deletion_timestamp),
+        created=_seconds(pod.metadata.creation_timestamp),
+    )
+
+
+def _standing(spec: PodSpec, status: PodStatus, scheduled: Condition | None) -> Standing:
+    if status.phase in {"Succeeded", "Failed"}:
+        return Standing.ENDED
+    if spec.node_name or (scheduled is not None and scheduled.status == "True"):
+        return Standing.PLACED
+    if spec.scheduling_gates:
+        return Standing.GATED
+    # the condition of a gate that was just taken away is stale: the scheduler has not looked yet
+    if scheduled is None or scheduled.reason == "SchedulingGated" or not scheduled.message:
+        return Standing.FRESH
+    return Standing.UNPLACED
+
+
+def _asked_pool(spec: PodSpec, label: str) -> str:
+    """The pool by nodeSelector, or by a required affinity that names one value only."""
+    if spec.node_selector and label in spec.node_selector:
+        return spec.node_selector[label]
+    required = spec.affinity.node_affinity.required if spec.affinity and spec.affinity.node_affinity else None
+    found = {
+        value
+        for term in (required.node_selector_terms if required else None) or []
+        for expression in term.match_expressions or []
+        if expression.key == label and expression.operator == "In"
+        for value in expression.values or []
+    }
+    return found.pop() if len(found) == 1 else ""
+
+
+def _image_trouble(status: PodStatus) -> str:
+    for container in [*(status.init_container_statuses or []), *(status.container_statuses or [])]:
+        waiting = container.state.waiting if container.state else None
+        if waiting is not None and waiting.reason in IMAGE_TROUBLE:
+            return _cut(f"{waiting.reason}: {waiting.message}" if waiting.message else waiting.reason)
+    return ""
+
+
+def note(event: KubeEvent) -> Note | None:
+    """What is kept of an Event; None for those that tell nothing about GPUs and nodes."""
+    reason, about = event.reason or "", event.involved_object
+    if reason not in {"Pod": POD_REASONS, "ConfigMap": GROUP_REASONS, "Node": NODE_REASONS}.get(about.kind, ()):
+        return None
+    when = event.when
+    return Note(
+        metadata=_brief(event.metadata),
+        reason=reason,
+        kind=about.kind,
+        subject=(about.uid if about.kind == "Pod" else "") or about.name,
+        message=_cut(event.message),
+        at=when.timestamp() if when else None,
+        times=event.times,
+    )
+
+
+def _brief(metadata: Meta) -> Meta:
+    """The names alone: labels are read and let go."""
+    return Meta(metadata.name, metadata.namespace, metadata.uid, metadata.resource_version)
+
+
+def _condition(conditions: list[Condition] | None, kind: str) -> Condition | None:
+    return next((c for c in conditions or [] if c.type == kind), None)
+
+
+def _seconds(text: str | None) -> float | None:
+    found = instant(text)
+    return found.timestamp() if found else None
+
+
+def _cut(text: str | None) -> str:
+    return " ".join((text or "").split())[:MAX_MESSAGE]
