@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from aiohttp import web
 
@@ -25,7 +26,7 @@ from bot.clients.mattermost_socket import Socket
 from bot.config import Config, Secrets
 from bot.core.asking import COMMANDS
 from bot.core.effects import WakeAt
-from bot.core.events import Installed, LeaseLost, LeaseWon
+from bot.core.events import Event, Installed, LeaseLost, LeaseWon
 from bot.core.memory import let_go_patch
 from bot.core.registration import wanted
 from bot.core.settings import Channels, Role
@@ -47,7 +48,9 @@ from bot.sources.chat import ChatCommands, Surroundings
 from bot.sources.clock import Clock
 from bot.sources.cursor import CursorStore
 from bot.sources.installation import installed_at
+from bot.sources.optional import Around
 from bot.sources.pod_log import LogFollowers
+from bot.sources.pools import pool_watches
 from bot.sources.posts import Me
 from bot.sources.workflows import API as WORKFLOWS
 from bot.sources.workflows import held_workflows, watch_crons, watch_workflows
@@ -68,6 +71,20 @@ class Wiring:
     kube_token: str = ""
     identity: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
     lease: LeaseTiming = field(default_factory=LeaseTiming)
+    now: Callable[[], float] = time.time
+    """Seconds since the epoch; in the demo those of the simulated cluster and chat."""
+    clock: Callable[[Callable[[Event], None]], Alarms] = Clock
+    """Makes what brings wake-ups and sweeps, by that same time."""
+
+
+class Alarms(Protocol):
+    """What wakes the core: the scheduler by real time, or the demo's simulated clock."""
+
+    def start(self, sweep_seconds: float) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def wake(self, effect: WakeAt) -> None: ...
 
 
 class Bot:
@@ -84,7 +101,7 @@ class Bot:
         self._missing = "the chat"
         self._tasks = Tasks(self._on_crash)
         self._exits = AsyncExitStack()
-        self._clock = Clock(lambda event: self.loop.put(event))  # noqa: PLW0108  # the loop comes after its clock
+        self._clock = wiring.clock(lambda event: self.loop.put(event))  # noqa: PLW0108  # the loop comes after its clock
         self._chat = Mattermost(
             config.mattermost.url, secrets.mattermost_token, self.metrics, verify=config.mattermost.ca_file or True
         )
@@ -94,7 +111,9 @@ class Bot:
         self._lease: Lease | None = None
         self._posts: ChatCommands | None = None
         self._slash: SlashCommands | None = None
-        self.loop = Loop(State(config.runs), self._perform, self._tell, self._tasks, self.metrics, self._log)
+        self.loop = Loop(
+            State(config.runs), self._perform, self._tell, self._tasks, self.metrics, self._log, now=wiring.now
+        )
 
     async def start(self) -> None:
         """Listen at once, then reach the chat and the cluster, then watch."""
@@ -114,6 +133,13 @@ class Bot:
         self._chat.close()
         await self._exits.aclose()
 
+    async def kill(self) -> None:
+        """End as a crash does: nothing is finished, nothing is said, and the Lease stays where it is."""
+        self._clock.stop()
+        await self._tasks.close()
+        self._chat.close()
+        await self._exits.aclose()
+
     def _on_crash(self, name: str, error: BaseException) -> None:
         self._log.error("a task died", task=name, error=repr(error), exc_info=error)
         if not self.crashed.done():
@@ -123,7 +149,7 @@ class Bot:
         doors = Doors(
             self.loop, self._chat, self._secrets, self._tasks, self.metrics, self._log, self._what_is_missing, self._key
         )
-        doors.learned, doors.learn = self._learned_tokens, self._learn_tokens
+        doors.learned, doors.learn, doors.now = self._learned_tokens, self._learn_tokens, self._wiring.now
         runner = web.AppRunner(application(doors), access_log=None, shutdown_timeout=2.0)
         await runner.setup()
         self._exits.push_async_callback(runner.cleanup)
@@ -147,7 +173,7 @@ class Bot:
         bot = config.bot
         since = await self._until_it_works("the cluster", lambda: installed_at(kube, bot.namespace, bot.config_map))
         self._lease = lease = Lease(kube, bot.namespace, bot.lease, self._wiring.identity, self._wiring.lease)
-        seal = Seal(self._key, bot.url.rstrip("/"))
+        seal = Seal(self._key, bot.url.rstrip("/"), self._wiring.now)
         self._sinks = Sinks(
             WorkflowSink(kube),
             CronWorkflowSink(kube),
@@ -159,8 +185,14 @@ class Bot:
         self._missing = ""
         spawn, put, metrics = self._tasks.spawn, self.loop.put, self.metrics
         spawn(self.loop.run(), name="loop", eternal=True)
-        spawn(watch_workflows(kube, metrics, runs.namespace, put, self._trouble), name="workflows", eternal=True)
+        spawn(
+            watch_workflows(kube, metrics, runs.namespace, runs.template, put, self._trouble),
+            name="workflows",
+            eternal=True,
+        )
         spawn(watch_crons(kube, metrics, runs.namespace, put, self._trouble), name="cronworkflows", eternal=True)
+        for name, work in pool_watches(Around(kube, metrics, settings, put, self._trouble)).items():
+            spawn(work, name=name, eternal=True)
         await self._until_it_works("the chat", lambda: self._hear(kube, lease))
         self._missing = ""
         spawn(lease.run(self._won, self._lost, self._trouble), name="lease", eternal=True)
@@ -181,7 +213,7 @@ class Bot:
             metrics=self.metrics,
             log=self._log,
         )
-        self._posts = posts = ChatCommands(me, [spec.trigger for spec in COMMANDS], around)
+        self._posts = posts = ChatCommands(me, [spec.trigger for spec in COMMANDS], around, now=self._wiring.now)
         wishes = wanted(COMMANDS, place.commands_url) if place.commands_url else ()
         self._slash = SlashCommands(register, rooms, wishes, me.id, self._log)
         token = self._secrets.mattermost_token

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import aiohttp
 import msgspec
 
-from bot.clients.errors import Gone, WireError
+from bot.clients.errors import Forbidden, Gone, WireError
 from bot.clients.kube import Kube
 from bot.metrics import Metrics
 
@@ -27,8 +27,18 @@ PAGE = 500
 WATCH_SECONDS = 290
 """How long we ask the server to keep a watch open."""
 
-BACKOFF_MAX = 30.0
-"""Longest wait before a list or watch is tried again, in seconds."""
+
+@dataclass(frozen=True)
+class Backoff:
+    """Waits before a list or watch is tried again, in seconds: `first`, doubled each time up to `longest`."""
+
+    first: float = 0.5
+    longest: float = 30.0
+
+    def wait(self, failures: int) -> float:
+        """The wait after so many failures in a row; jitter keeps many watchers from coming back together."""
+        longest = min(self.first * float(2 ** min(failures - 1, 12)), self.longest)
+        return longest * random.uniform(0.5, 1.0)
 
 
 class HasMetadata(Protocol):
@@ -39,7 +49,10 @@ class HasMetadata(Protocol):
 
 
 class Metadata(Protocol):
-    """The one field that the watch goes on from."""
+    """What names an object, and the place that the watch goes on from."""
+
+    @property
+    def uid(self) -> str: ...
 
     @property
     def resource_version(self) -> str: ...
@@ -53,6 +66,7 @@ class Listed(Generic[T]):
     """Everything there is, at one moment."""
 
     items: tuple[T, ...]
+    uids: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -61,6 +75,19 @@ class Seen(Generic[T]):
 
     type: str
     object: T
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What of a collection is watched."""
+
+    query: Sequence[tuple[str, str]] = ()
+    """Selectors."""
+    optional: bool = False
+    """Without the rights for it the watch ends with Forbidden, instead of waiting for them."""
+    seconds: int = WATCH_SECONDS
+    """How long the server is asked to keep it open."""
+    backoff: Backoff = Backoff()
 
 
 class _Envelope(msgspec.Struct):
@@ -88,29 +115,41 @@ class _Status(msgspec.Struct):
 
 
 class Watch(Generic[T]):
-    """One watched collection. `failing` tells for how long in a row it has not succeeded."""
+    """One watched collection. `decode` gives None for an object that nobody wants to hear of."""
 
     def __init__(
         self,
         kube: Kube,
         metrics: Metrics,
         path: str,
-        decode: Callable[[bytes | msgspec.Raw], T],
+        decode: Callable[[bytes | msgspec.Raw], T | None],
         *,
         on_trouble: Callable[[str], None],
-        seconds: int = WATCH_SECONDS,
+        selection: Selection = Selection(),
+        on_page: Callable[[tuple[T, ...]], None] | None = None,
     ) -> None:
+        """`on_page` takes the objects of a list page by page; `Listed` then names them and holds none.
+
+        `decode` may return None for an object that is of no interest.
+        """
         self._kube = kube
         self._metrics = metrics
         self._path = path
         self._decode = decode
         self._on_trouble = on_trouble
-        self._seconds = seconds
+        self._selection = selection
+        self._seconds = selection.seconds
+        self._backoff = selection.backoff
+        self._on_page = on_page
         self._version = ""
         self._resource = path.rsplit("/", 1)[-1]
 
     async def events(self) -> AsyncIterator[Listed[T] | Seen[T]]:
-        """Never ends. Whatever goes wrong is waited out; a gap shows as a new `Listed`."""
+        """Never ends. Whatever goes wrong is waited out; a gap shows as a new `Listed`.
+
+        Raises:
+            Forbidden: the rights are missing and the watch is optional.
+        """
         failures = 0
         while True:
             try:
@@ -130,34 +169,40 @@ class Watch(Generic[T]):
                 failures += 1
                 self._metrics.watch_gaps.labels(self._resource).inc()
             except WireError as error:
+                if self._selection.optional and isinstance(error, Forbidden) and error.code != "Unauthorized":
+                    raise
                 failures += 1
                 self._on_trouble(error.reason)
                 if error.retry_after:
                     await asyncio.sleep(error.retry_after)
             if failures:
-                await asyncio.sleep(min(0.25 * 2 ** min(failures, 10), BACKOFF_MAX) * random.uniform(0.5, 1.0))
+                await asyncio.sleep(self._backoff.wait(failures))
             if failures >= 3:
                 self._version = ""  # whatever it is that does not work, our place may be the reason
 
     async def list_once(self) -> Listed[T]:
         """Everything there is, page by page. A page whose token is too old raises Gone."""
         items: list[T] = []
+        uids: set[str] = set()
         token = ""
         while True:
-            query = [("limit", str(PAGE))] + ([("continue", token)] if token else [])
+            query = [*self._selection.query, ("limit", str(PAGE))] + ([("continue", token)] if token else [])
             page = _PAGE.decode(await self._kube.read(self._path, query))
-            for raw in page.items or []:
-                item = self._digest(raw)
-                if item is not None:
-                    items.append(item)
+            found = [item for item in map(self._digest, page.items or []) if item is not None]
+            uids.update(item.metadata.uid for item in found)
+            if self._on_page is not None:
+                self._on_page(tuple(found))
+            else:
+                items += found
             token = page.metadata.continue_ or ""
             if not token:
                 self._version = page.metadata.resource_version
-                return Listed(tuple(items))
+                return Listed(tuple(items), frozenset(uids))
             await asyncio.sleep(0)  # let people's commands through between pages
 
     async def _watch(self) -> AsyncIterator[Seen[T] | None]:
         query = [
+            *self._selection.query,
             ("watch", "true"),
             ("allowWatchBookmarks", "true"),
             ("resourceVersion", self._version),
@@ -182,6 +227,7 @@ class Watch(Generic[T]):
             raise WireError(f"the watch reported: {status.message or status.code}")
         item = self._digest(envelope.object)
         if item is None:
+            self._version = _BOOKMARK.decode(envelope.object).metadata.resource_version or self._version
             return None
         self._version = item.metadata.resource_version or self._version
         return Seen(envelope.type, item)

@@ -183,7 +183,7 @@ def rerun(state: State, asker: Asker, again: Again, identity: str) -> list[Effec
 
 
 def _ended_run(state: State, run: str | None) -> EndedRun:
-    known = [ended for ended in reversed(state.ended.values()) if ended.again is not None]
+    known = [ended for ended in state.newest_ended() if ended.again is not None]
     if run is None and known:
         return known[0]
     for ended in known:
@@ -370,7 +370,7 @@ def _cards(state: State) -> list[Card]:
 
 
 def _ended(state: State) -> list[tuple[str, EndedRun]]:
-    return [(short_name(e.name), e) for e in reversed(state.ended.values())]
+    return [(short_name(e.name), e) for e in state.newest_ended()]
 
 
 def _status(state: State, run: str | None) -> str:

@@ -30,10 +30,17 @@ class LeaseLost:
 
 
 @dataclass(frozen=True)
-class WorkflowsListed:
-    """A complete list: what is not in it is gone. Sent at the start and after each gap of the watch."""
+class WorkflowsSeen:
+    """A page of a list."""
 
     workflows: tuple[Workflow, ...]
+
+
+@dataclass(frozen=True)
+class WorkflowsListed:
+    """The list is complete: what it does not name is gone. Sent at the start and after each gap of the watch."""
+
+    uids: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -162,6 +169,7 @@ Event = (
     Installed
     | LeaseWon
     | LeaseLost
+    | WorkflowsSeen
     | WorkflowsListed
     | WorkflowChanged
     | WorkflowDeleted

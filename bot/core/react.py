@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
@@ -30,6 +29,7 @@ from bot.core.events import (
     WorkflowChanged,
     WorkflowDeleted,
     WorkflowsListed,
+    WorkflowsSeen,
 )
 from bot.core.memory import read_memory
 from bot.core.runs import Moment, Run
@@ -54,8 +54,10 @@ def react(state: State, event: Event, now: float) -> list[Effect]:
         case LeaseLost():
             state.leader = False
             return [StopFollowing(run.uid) for run in state.runs.values() if run.followed]
+        case WorkflowsSeen():
+            return [effect for workflow in event.workflows for effect in _changed(state, workflow, now)]
         case WorkflowsListed():
-            return _listed(state, event.workflows, now)
+            return _listed(state, event.uids, now)
         case WorkflowChanged():
             return _changed(state, event.workflow, now)
         case WorkflowDeleted():
@@ -110,14 +112,10 @@ def _moment(state: State, now: float) -> Moment:
     return Moment(now, state.settings, state.installed_at, state.new_id())
 
 
-def _listed(state: State, workflows: Iterable[Workflow], now: float) -> list[Effect]:
+def _listed(state: State, uids: frozenset[str], now: float) -> list[Effect]:
     state.listed = True
-    present = set()
     effects: list[Effect] = []
-    for workflow in workflows:
-        present.add(workflow.metadata.uid)
-        effects += _changed(state, workflow, now)
-    for uid in [uid for uid in state.runs if uid not in present]:
+    for uid in [uid for uid in state.runs if uid not in uids]:
         effects += _deleted(state, state.runs[uid].workflow, now)
     return effects
 
@@ -221,11 +219,12 @@ def _forget(state: State, run: Run) -> list[Effect]:
 
 
 def _remember(state: State, workflow: Workflow) -> None:
-    """Keep what `status` says of an ended run: its name and verdict, not its object."""
+    """Keep what `status` says of an ended run: its name and verdict, not its object. The newest are kept."""
     memory = read_memory(workflow)
-    if memory is None:
+    finished = (workflow.status.finished_at if workflow.status else None) or ""
+    if memory is None or not state.keeps_ended(finished):
         return
-    ended = EndedRun(workflow.metadata.name, None, memory.channel, memory.post)
+    ended = EndedRun(workflow.metadata.name, None, memory.channel, memory.post, finished)
     if workflow.ended:
         card = card_of(workflow, state.settings)
         verdict = card.outcome.verdict if card.outcome else None

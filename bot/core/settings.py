@@ -37,7 +37,7 @@ class Pool:
     max_nodes: int | None = None
     """Nodes that the pool may grow to; None where it is not known here."""
     groups: tuple[str, ...] = ()
-    """What the autoscaler calls the pool: a UUID on Scaleway. While the pool is empty nothing else tells which it is."""
+    """What the autoscaler calls the pool, on Scaleway a UUID. Nothing else tells which it is while the pool is empty."""
 
 
 def default_models() -> tuple[Model, ...]:

@@ -56,6 +56,8 @@ class EndedRun:
     verdict: Verdict | None
     channel: str
     post: str
+    finished: str = ""
+    """When it ended, as Argo says it."""
     again: Again | None = None
     """How to run all of it once more."""
     failed: Again | None = None
@@ -72,7 +74,7 @@ class State:
     """When the bot was installed; until that is known no run is owed that ended without our finalizer."""
     runs: dict[str, Run] = field(default_factory=dict)
     """Runs that are owed something, by uid."""
-    ended: OrderedDict[str, EndedRun] = field(default_factory=OrderedDict)
+    ended: dict[str, EndedRun] = field(default_factory=dict)
     nightly: Nightly = field(default_factory=Nightly)
     pools: Pools = field(default_factory=Pools)
     listed: bool = False
@@ -100,9 +102,16 @@ class State:
         while len(self.answers) > KEPT_ANSWERS:
             self.answers.popitem(last=False)
 
+    def keeps_ended(self, finished: str) -> bool:
+        """Whether a run that ended then is among the newest; RFC 3339 times in UTC compare as text."""
+        return len(self.ended) < KEPT_ENDED or finished > min(ended.finished for ended in self.ended.values())
+
     def remember_ended(self, uid: str, ended: EndedRun) -> None:
-        """Keep what `status` may be asked about."""
+        """Keep what `status` may be asked about; the oldest gives way."""
         self.ended[uid] = ended
-        self.ended.move_to_end(uid)
-        while len(self.ended) > KEPT_ENDED:
-            self.ended.popitem(last=False)
+        if len(self.ended) > KEPT_ENDED:
+            del self.ended[min(self.ended, key=lambda uid: self.ended[uid].finished)]
+
+    def newest_ended(self) -> list[EndedRun]:
+        """The ended runs that are kept, newest first."""
+        return sorted(self.ended.values(), key=lambda ended: ended.finished, reverse=True)

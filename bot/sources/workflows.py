@@ -20,9 +20,10 @@ from bot.core.events import (
     WorkflowChanged,
     WorkflowDeleted,
     WorkflowsListed,
+    WorkflowsSeen,
 )
 from bot.core.memory import FINALIZER
-from bot.core.workflow import CronWorkflow, Node, Workflow
+from bot.core.workflow import CronWorkflow, Node, TemplateRef, Workflow
 from bot.metrics import Metrics
 
 API = "/apis/argoproj.io/v1alpha1"
@@ -31,10 +32,22 @@ Put = Callable[[Event], None]
 Trouble = Callable[[str], None]
 
 
-async def watch_workflows(kube: Kube, metrics: Metrics, namespace: str, put: Put, trouble: Trouble) -> None:
-    """Hand on every Workflow of the namespace, for ever. Which of them are ours is the core's business."""
+async def watch_workflows(
+    kube: Kube, metrics: Metrics, namespace: str, template: str, put: Put, trouble: Trouble
+) -> None:
+    """Hand on every run of the template in the namespace, for ever.
+
+    A namespace holds other teams' workflows as well: of those nothing but the template's name is decoded.
+    """
     path = f"{API}/namespaces/{namespace}/workflows"
-    async for seen in Watch(kube, metrics, path, decode_workflow, on_trouble=trouble).events():
+
+    def decode(raw: bytes | msgspec.Raw) -> Workflow | None:
+        return decode_workflow(raw) if uses_template(raw, template) else None
+
+    def page(workflows: tuple[Workflow, ...]) -> None:
+        put(WorkflowsSeen(workflows))
+
+    async for seen in Watch(kube, metrics, path, decode, on_trouble=trouble, on_page=page).events():
         put(workflow_event(seen))
 
 
@@ -57,7 +70,7 @@ async def held_workflows(kube: Kube, metrics: Metrics, namespace: str) -> AsyncI
 def workflow_event(seen: Listed[Workflow] | Seen[Workflow]) -> Event:
     """From what the watch saw to what happened."""
     if isinstance(seen, Listed):
-        return WorkflowsListed(seen.items)
+        return WorkflowsListed(seen.uids)
     return WorkflowDeleted(seen.object) if seen.type == "DELETED" else WorkflowChanged(seen.object)
 
 
@@ -66,6 +79,20 @@ def cron_event(seen: Listed[CronWorkflow] | Seen[CronWorkflow]) -> Event:
     if isinstance(seen, Listed):
         return CronWorkflowsListed(seen.items)
     return CronWorkflowDeleted(seen.object) if seen.type == "DELETED" else CronWorkflowChanged(seen.object)
+
+
+class _Referring(msgspec.Struct, rename="camel"):
+    workflow_template_ref: TemplateRef | None = None
+
+
+class _Peek(msgspec.Struct):
+    spec: _Referring | None = None
+
+
+def uses_template(raw: bytes | msgspec.Raw, template: str) -> bool:
+    """Whether a Workflow, as bytes, refers to this WorkflowTemplate."""
+    spec = _PEEK.decode(raw).spec
+    return bool(spec and spec.workflow_template_ref and spec.workflow_template_ref.name == template)
 
 
 def decode_workflow(raw: bytes | msgspec.Raw) -> Workflow:
@@ -86,5 +113,6 @@ def decode_workflow(raw: bytes | msgspec.Raw) -> Workflow:
 
 
 _WORKFLOW = msgspec.json.Decoder(Workflow)
+_PEEK = msgspec.json.Decoder(_Peek)
 _CRON = msgspec.json.Decoder(CronWorkflow)
 _NODES = msgspec.json.Decoder(dict[str, Node])

@@ -92,7 +92,9 @@ def test_what_an_admin_enters() -> None:
 
     assert "(no permission)" in text
     for wish in WISHES:
-        assert f"trigger word {wish.trigger} · request URL {URL} · method POST · autocomplete on, hint {wish.hint}" in text
+        assert (
+            f"trigger word {wish.trigger} · request URL {URL} · method POST · autocomplete on, hint {wish.hint}" in text
+        )
     assert "GPUTEST_COMMAND_TOKENS" in text
     assert "()" not in setup.by_hand(WISHES)
 

@@ -284,7 +284,7 @@ def test_a_list_that_lacks_a_run_tells_that_it_is_gone() -> None:
     book = Playbook()
     book.see(workflow_json(phase="Running", nodes=[node("compile-and-test", "Running")]))
 
-    book.play(book.tell(WorkflowsListed(())))
+    book.play(book.tell(WorkflowsListed(frozenset())))
 
     assert 1 == len(book.notices())
     assert {} == book.state.runs

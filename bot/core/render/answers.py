@@ -12,6 +12,7 @@ from bot.core.nightly import NightlyView
 from bot.core.render.card import clock, headline, origin_words
 from bot.core.render.escape import code, prose
 from bot.core.render.post import MAX_MESSAGE
+from bot.core.render.scheduling import waiting_words
 from bot.core.schedule import zone
 from bot.core.settings import Settings
 from bot.core.state import EndedRun
@@ -176,7 +177,7 @@ def run_line(card: Card, settings: Settings) -> str:
     """One run under way."""
     since = f", since {clock(card.since, settings)}" if card.since else ""
     models = "all models" if card.asked.all_models else ", ".join(prose(m, 30) for m in card.asked.models[:6])
-    detail = f" · {prose(card.detail, 160)}" if card.detail else ""
+    detail = f" · {waiting_words(card.detail) or prose(card.detail, 160)}" if card.detail else ""
     return f"{_STAGES[card.stage]}{since}: **{prose(card.short, 40)}** · {models} · {origin_words(card.origin)}{detail}"
 
 

@@ -15,6 +15,7 @@ from bot.core.card import Asked, Card, Origin, OriginKind, Stage
 from bot.core.progress import Progress
 from bot.core.render.escape import code, prose
 from bot.core.render.post import AMBER, BLUE, GREEN, GREY, PURPLE, RED, Post
+from bot.core.render.scheduling import waiting_words
 from bot.core.results import BuildError, Suite, SuiteStatus
 from bot.core.settings import Settings
 from bot.core.verdict import ModelOutcome, ModelStatus, Outcome, Verdict
@@ -293,7 +294,7 @@ def _foot(card: Card) -> list[str]:
 
 
 def _reason(detail: str) -> str:
-    return prose(detail, 300)
+    return waiting_words(detail) or prose(detail, 300)
 
 
 def _names(mark: str, names: Iterable[str]) -> str:

@@ -56,10 +56,11 @@ def _node_words(reading: Reading) -> str:
     if first.cause in _SHORT:
         head = f"{_SHORT[first.cause].format(code(first.detail, 60))} {_where(first.count, total)}"
         return _listed([head, *(_tail(obstacle) for obstacle in obstacles[1:])], "; ")
-    if total == 1:
+    nodes = total or sum(obstacle.count for obstacle in obstacles)
+    if nodes == 1:
         return f"The only node does not take it: it {_tail(first).partition(' ')[2]}"
     tails = [_tail(obstacle) for obstacle in obstacles]
-    return f"None of the {total or sum(o.count for o in obstacles)} nodes takes it: {_listed(tails, ', ')}"
+    return f"None of the {nodes} nodes takes it: {_listed(tails, ', ')}"
 
 
 def _where(count: int, total: int) -> str:
@@ -188,7 +189,7 @@ _TAILS = {
     Cause.CORDONED: ("is cordoned", "are cordoned"),
     Cause.UNREACHABLE: ("does not answer", "do not answer"),
     Cause.PRESSURE: ("is short of {}", "are short of {}"),
-    Cause.TAINT: ("keeps it off by {}", "keep it off by {}"),
+    Cause.TAINT: ("has {}", "have {}"),
     Cause.SELECTOR: ("is of another kind", "are of another kind"),
     Cause.CONTROL_PLANE: ("is for the control plane", "are for the control plane"),
 }

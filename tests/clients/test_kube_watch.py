@@ -1,0 +1,199 @@
+"""A watch in everything that can happen to it on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.clients.kube import Kube
+from bot.clients.kube_watch import Backoff, Listed, Seen, Selection, Watch
+from bot.core.workflow import Workflow
+from bot.metrics import Metrics
+from bot.sources.workflows import decode_workflow
+from tests.clients.wire import Reply, Wire, wire
+
+CASES = Path(__file__).parents[1] / "cases"
+PATH = "/apis/argoproj.io/v1alpha1/namespaces/ml-ci/workflows"
+
+
+def page(*names: str, version: str = "4", token: str = "") -> Reply:
+    """One page of a list."""
+    items = [{"metadata": {"name": n, "resourceVersion": "1"}} for n in names]
+    body = {"metadata": {"resourceVersion": version, **({"continue": token} if token else {})}, "items": items}
+    return Reply(chunks=[json.dumps(body).encode()])
+
+
+def event(kind: str, name: str, version: str, phase: str = "Running") -> bytes:
+    """One line of a watch."""
+    body = {
+        "type": kind,
+        "object": {"metadata": {"name": name, "resourceVersion": version}, "status": {"phase": phase}},
+    }
+    return json.dumps(body, ensure_ascii=False).encode() + b"\n"
+
+
+@asynccontextmanager
+async def watching(*replies: Reply) -> AsyncIterator[tuple[Wire, Any, list[str]]]:
+    """A watch on a server with these answers; yields the server, the iterator of events, and the complaints."""
+    complaints: list[str] = []
+    async with wire(*replies) as script:
+        metrics = Metrics()
+        kube = await Kube.connect(metrics, url=script.url, token="t")
+        watch = Watch(
+            kube,
+            metrics,
+            PATH,
+            decode_workflow,
+            on_trouble=complaints.append,
+            selection=Selection(backoff=Backoff(0.001, 0.01)),
+        )
+        events = watch.events()
+        try:
+            yield script, events, complaints
+        finally:
+            await events.aclose()
+            await kube.close()
+
+
+def names(listed: Listed[Workflow]) -> list[str]:
+    return [item.metadata.name for item in listed.items]
+
+
+async def until_waiting(script: Wire, events: Any) -> list[Any]:
+    """Everything the watch yields until the server has no more answers."""
+    seen: list[Any] = []
+
+    async def read() -> None:
+        async for found in events:
+            seen.append(found)
+
+    reader = asyncio.get_running_loop().create_task(read())
+    await asyncio.wait_for(script.exhausted.wait(), 10)
+    reader.cancel()
+    await asyncio.gather(reader, return_exceptions=True)
+    return seen
+
+
+async def test_it_lists_page_by_page_and_watches_from_there() -> None:
+    """All pages are one list; the watch begins at the version of the last page, with bookmarks."""
+    async with watching(page("a", token="next"), page("b", version="7"), Reply(chunks=[event("ADDED", "c", "8")])) as (
+        script,
+        events,
+        _,
+    ):
+        seen = await until_waiting(script, events)
+
+    assert ["a", "b"] == names(seen[0])
+    assert ("ADDED", "c") == (seen[1].type, seen[1].object.metadata.name)
+    assert "continue=next" in script.requests[1]
+    assert "resourceVersion=7" in script.requests[2]
+    assert "allowWatchBookmarks=true" in script.requests[2]
+    assert "resourceVersion=8" in script.requests[3]
+
+
+async def test_bookmarks_only_move_the_place() -> None:
+    """A bookmark has no name and null containers: no event, no complaint, and the next watch goes on from it."""
+    async with watching(page(), Reply(chunks=[(CASES / "g02.txt").read_bytes()])) as (script, events, complaints):
+        seen = await until_waiting(script, events)
+
+    assert ["p1"] == [s.object.metadata.name for s in seen if isinstance(s, Seen)]
+    assert "resourceVersion=261" in script.requests[2]
+    assert [] == complaints
+
+
+async def test_a_character_cut_in_two_is_whole_and_half_a_line_is_dropped() -> None:
+    """Chunks end within a character; the second line never ends: it is read again from the first one's version."""
+    case = json.loads((CASES / "g04.json").read_text())
+    chunks = [base64.b64decode(chunk) for chunk in case["chunks_base64"]]
+    async with watching(page(), Reply(chunks=chunks, cut=True)) as (script, events, complaints):
+        seen = await until_waiting(script, events)
+
+    (first,) = [s for s in seen if isinstance(s, Seen)]
+    assert "修复" in first.object.annotations["commit"]
+    assert "🚀" in first.object.annotations["commit"]
+    assert "Running" == first.object.phase
+    assert "resourceVersion=5" in script.requests[2]
+    assert [] == complaints
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        Reply(status=410, chunks=[b'{"kind":"Status","code":410,"reason":"Expired","message":"too old"}']),
+        Reply(
+            chunks=[b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n']
+        ),
+    ],
+    ids=["as a status", "as an event"],
+)
+async def test_a_lost_place_is_a_new_list(gone: Reply) -> None:
+    """410 in either form: list again, and let the reader compare."""
+    async with watching(page("a"), gone, page("b", version="9")) as (script, events, _):
+        seen = await until_waiting(script, events)
+
+    assert [["a"], ["b"]] == [names(s) for s in seen if isinstance(s, Listed)]
+    assert "resourceVersion=9" in script.requests[3]
+
+
+async def test_an_empty_200_is_backed_off_and_then_listed_anew() -> None:
+    """A server that ends each watch at once: three times is enough, then the place itself is doubted."""
+    empty = [Reply() for _ in range(3)]
+    async with watching(page("a"), *empty, page("b")) as (script, events, _):
+        seen = await until_waiting(script, events)
+
+    assert 2 == len([s for s in seen if isinstance(s, Listed)])
+
+
+async def test_a_slow_etcd_is_waited_out() -> None:
+    """500 for a list is tried again; HTML from a load balancer too."""
+    slow = Reply(status=500, chunks=[b'{"kind":"Status","message":"etcdserver: request timed out","code":500}'])
+    html = Reply(status=502, chunks=[b"<html>502 Bad Gateway</html>"], headers={"Content-Type": "text/html"})
+    async with watching(slow, html, page("a")) as (script, events, _):
+        seen = await until_waiting(script, events)
+
+    assert ["a"] == names(seen[0])
+
+
+async def test_an_error_event_other_than_410_is_told_and_survived() -> None:
+    """An ERROR in the stream ends the watch, not the watcher."""
+    error = Reply(chunks=[b'{"type":"ERROR","object":{"kind":"Status","code":500,"message":"etcd is away"}}\n'])
+    async with watching(page("a"), error, Reply(chunks=[event("MODIFIED", "a", "9")])) as (script, events, complaints):
+        seen = await until_waiting(script, events)
+
+    assert "a" == seen[-1].object.metadata.name
+    assert ["the watch reported: etcd is away"] == complaints
+
+
+async def test_an_object_that_cannot_be_read_stops_no_other() -> None:
+    """A name that is a number: left out and told; the next one is seen."""
+    bad = b'{"type":"ADDED","object":{"metadata":{"name":5,"resourceVersion":"6"}}}\n'
+    async with watching(page(), Reply(chunks=[bad + event("ADDED", "good", "7")])) as (script, events, complaints):
+        seen = await until_waiting(script, events)
+
+    assert ["good"] == [s.object.metadata.name for s in seen if isinstance(s, Seen)]
+    assert 1 == len(complaints)
+
+
+async def test_retry_after_is_honoured() -> None:
+    """429 with Retry-After: 0 on a watch is waited out and the place is kept."""
+    busy = Reply(status=429, headers={"Retry-After": "0"}, chunks=[b'{"message":"too many requests"}'])
+    async with watching(page("a"), busy, Reply(chunks=[event("ADDED", "b", "8")])) as (script, events, complaints):
+        seen = await until_waiting(script, events)
+
+    assert 1 == len([s for s in seen if isinstance(s, Listed)])
+    assert ["too many requests"] == complaints
+
+
+def test_the_waits_double_up_to_their_longest() -> None:
+    """0.5, 1, 2 … 30 seconds, at most, and never less than half of it."""
+    backoff = Backoff()
+
+    for failures, most in ((1, 0.5), (2, 1.0), (7, 30.0), (1000, 30.0)):
+        assert most / 2 <= backoff.wait(failures) <= most
