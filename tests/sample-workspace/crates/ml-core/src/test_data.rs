@@ -1,0 +1,1 @@
+../../../../../deploy/training/test_data.rs
