@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from bot.clients.errors import Invalid, NotFound, WireError
+from bot.clients.errors import Forbidden, Invalid, NotFound, WireError
 from bot.clients.mattermost import Mattermost, StoredPost
 from bot.core.buttons import buttons_of
 from bot.core.card import Card
-from bot.core.effects import EditCard, PostCard, SayInThread
-from bot.core.events import EffectDone, EffectFailed
+from bot.core.effects import CheckPosts, EditCard, PostCard, SayInThread
+from bot.core.events import EffectDone, EffectFailed, Trouble
 from bot.core.render.card import render_card
 from bot.core.settings import Settings
+from bot.logs import log
 from bot.metrics import Metrics
 from bot.sinks.seal import Seal
 from bot.sinks.trouble import failure
@@ -40,6 +41,7 @@ class CardSink:
         self._metrics = metrics
         self._may = may
         self._seal = seal
+        self._log = log()
 
     async def post(self, effect: PostCard) -> EffectDone | EffectFailed:
         """Create the card, or find the one that an earlier process created."""
@@ -61,24 +63,73 @@ class CardSink:
     async def _find(self, effect: PostCard) -> str | None:
         """The oldest card with this key; younger doubles are deleted."""
         roots = await self._chat.roots(effect.channel, effect.since)
-        cards = sorted((p for p in roots if p.props.get(CARD_KEY) == effect.key), key=lambda p: p.create_at)
-        for double in cards[1:]:
-            self._metrics.doubles.inc()
-            await self._chat.delete(double.id, self._may)
+        cards = _oldest_first(p for p in roots if p.props.get(CARD_KEY) == effect.key)
+        await self._remove(cards[1:])
         return cards[0].id if cards else None
+
+    async def check(self, effect: CheckPosts) -> EffectDone | EffectFailed:
+        """Compare what stands there with what should; read twice, and write only where something is wrong."""
+        run = effect.key.rsplit(":", 1)[0]
+        try:
+            roots = await self._chat.roots(effect.channel, effect.since)
+            ours = _oldest_first(p for p in roots if str(p.props.get(CARD_KEY, "")).rsplit(":", 1)[0] == run)
+            kept = next((p for p in ours if p.props[CARD_KEY] == effect.key), None)
+            if kept is None:
+                return EffectFailed(effect.id, Trouble.GONE, "the card is not there any more")
+            # a card of an earlier number is a double as well: a person deleted it, and a late request made it again
+            await self._remove(p for p in ours if p is not kept)
+            if effect.card is not None:
+                body = self._body(effect.card, effect.channel, effect.key)
+                if _looks(kept.message, kept.props) != _looks(body["message"], body["props"]):
+                    await self._chat.edit(kept.id, body, self._may)
+            await self._check_thread(kept.id)
+        except WireError as error:
+            return failure(effect.id, _as_gone(error))
+        return EffectDone(effect.id, kept.id)
+
+    async def _check_thread(self, post: str) -> None:
+        seen: set[str] = set()
+        for reply in _oldest_first(self._ours(await self._chat.thread(post))):
+            key = _reply_key(reply)
+            if key and key in seen:
+                await self._remove([reply])
+            seen.add(key)
+
+    async def _remove(self, doubles: Iterable[StoredPost]) -> None:
+        for double in doubles:
+            self._metrics.doubles.inc()
+            self._log.warning("a double is removed", post=double.id, created=double.create_at)
+            await self._chat.delete(double.id, self._may)
+
+    def _ours(self, posts: Iterable[StoredPost]) -> list[StoredPost]:
+        """What we ourselves wrote: anybody may give a post the props of ours."""
+        return [post for post in posts if post.user_id == self._chat.user_id and not post.deleted]
 
     async def edit(self, effect: EditCard) -> EffectDone | EffectFailed:
         """Make the card look as it should."""
         try:
             await self._chat.edit(effect.post, self._body(effect.card, effect.channel, effect.key), self._may)
+        except Forbidden as error:
+            # editing a deleted post is answered with 403 (api4/post.go), as is a lost right: looking tells which
+            gone = not await self._there(effect.post)
+            return failure(effect.id, NotFound(error.reason) if gone else error)
         except WireError as error:
             return failure(effect.id, _as_gone(error))
         return EffectDone(effect.id)
 
+    async def _there(self, post: str) -> bool:
+        try:
+            await self._chat.thread(post)
+        except NotFound:
+            return False
+        except WireError:
+            return True  # not known; the refusal stands
+        return True
+
     async def say(self, effect: SayInThread) -> EffectDone | EffectFailed:
         """Post what the thread does not hold yet."""
         try:
-            held = {_reply_key(post) for post in await self._chat.thread(effect.post) if not post.deleted}
+            held = {_reply_key(post) for post in self._ours(await self._chat.thread(effect.post))}
             for part, text in effect.parts:
                 key = f"{effect.key}:{part}"
                 if key not in held:
@@ -104,6 +155,17 @@ class CardSink:
             "pending_post_id": f"{self._chat.user_id}:{key}",
             "props": {REPLY_KEY: key},
         }
+
+
+def _oldest_first(posts: Iterable[StoredPost]) -> list[StoredPost]:
+    return sorted(posts, key=lambda post: (post.create_at, post.id))
+
+
+def _looks(message: str, props: dict[str, Any]) -> tuple[object, ...]:
+    """What people see of a card; the rest of an attachment comes back from the server changed."""
+    attachments = props.get("attachments") or []
+    seen = [(a.get("text"), a.get("color"), [b.get("name") for b in a.get("actions") or []]) for a in attachments]
+    return message, seen
 
 
 def _reply_key(post: StoredPost) -> str:

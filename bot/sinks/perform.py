@@ -6,6 +6,7 @@ from typing import assert_never
 
 from bot.core.effects import (
     Answer,
+    CheckPosts,
     EditCard,
     Effect,
     FollowLog,
@@ -49,6 +50,8 @@ class Sinks:
                 return await self._cards.edit(effect)
             case SayInThread():
                 return await self._cards.say(effect)
+            case CheckPosts():
+                return await self._cards.check(effect)
             case OpenDialog():
                 return await self._dialogs.open(effect)
             case Answer() | WakeAt() | FollowLog() | StopFollowing():
