@@ -48,10 +48,12 @@ def what_failed(card: Card, settings: Settings) -> Again | None:
 
 def _parameters(card: Card, settings: Settings, models: tuple[str, ...], ref: str) -> dict[str, str]:
     names, pool = settings.parameters, settings.pool(card.asked.pool)
+    # a run that was not started from the chat may have been given anything
+    epochs = card.asked.epochs if card.asked.epochs.isdecimal() else str(settings.defaults.epochs)
     wanted = {
         names.models: ",".join(models),
         names.scope: card.asked.scope,
-        names.epochs: card.asked.epochs,
+        names.epochs: epochs,
         names.ref: ref,
         names.pool: card.asked.pool,
         names.notify: "true",

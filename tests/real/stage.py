@@ -45,6 +45,8 @@ COLLECTIONS = {
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles",
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts",
 }
 
@@ -68,6 +70,9 @@ class RealStage:
         self.people: dict[str, Person] = {}
         """Anna and Ben may do everything, Vera may look."""
         self.account: BotAccount
+        self.changes: dict[str, dict[str, Any]] = {}
+        """By section: what the bot's configuration has otherwise."""
+        self.commands_per_minute = 200
         self._folder = folder
         self._port = 0
         self._tokens: list[str] = []
@@ -87,9 +92,14 @@ class RealStage:
         await self.office.create_person("olga", self.team, self.channel)
         self.account = await self.office.create_bot("gputest", self.team, self.channel)
         (self._port,) = free_ports(1)
-        for trigger in ("gputest", "nightly"):
+        for trigger in ("gputest", "nightly", "gpu"):
             command = await self.office.create_command(self.team, trigger, f"http://127.0.0.1:{self._port}/commands")
             self._tokens.append(command.token)
+
+    @property
+    def port(self) -> int:
+        """Where the bot listens."""
+        return self._port
 
     def reset(self) -> None:
         """Forget the scripts of the story before."""
@@ -115,7 +125,7 @@ class RealStage:
         """The bot's config.yaml."""
         token = self.rig.kube.token(BOT_NAMESPACE, "gputest-bot")
         kubeconfig = self.rig.kube.kubeconfig(self._folder / "bot.kubeconfig", token)
-        return {
+        config: dict[str, Any] = {
             "mattermost": {"url": self.rig.mattermost.url, "team": "ml", "channel": "gpu-tests"},
             "kubernetes": {"kubeconfig": str(kubeconfig)},
             "bot": {
@@ -124,8 +134,9 @@ class RealStage:
                 "port": self._port,
                 "url": f"http://127.0.0.1:{self._port}",
             },
-            "runs": {"owners": ["olga"], "roles": ROLES},
+            "runs": {"owners": ["olga"], "roles": ROLES, "commands_per_minute": self.commands_per_minute},
         }
+        return {section: values | self.changes.get(section, {}) for section, values in config.items()}
 
     async def start_bot(self, **environment: str) -> None:
         """Start it, if it does not run, and wait until it is ready and may speak."""
