@@ -176,6 +176,26 @@ async def _error(response: aiohttp.ClientResponse) -> WireError:
     return of_status(response.status, message, code=reason, retry_after=response.headers.get("Retry-After"))
 
 
+async def whole_lines(reader: Any, longest: int = 64 * 1024 * 1024) -> AsyncIterator[bytes]:
+    """The lines of a stream; what comes after the last newline was cut off and is dropped, as is what is too long."""
+    buffer = bytearray()
+    while True:
+        try:
+            chunk = await reader.readany()
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            return
+        if not chunk:
+            return
+        buffer += chunk
+        while (end := buffer.find(b"\n")) >= 0:
+            line = bytes(buffer[:end])
+            del buffer[: end + 1]
+            if line.strip():
+                yield line
+        if len(buffer) > longest:
+            buffer.clear()
+
+
 def is_fatal(error: WireError) -> bool:
     """Whether trying again without a change somewhere is pointless."""
     return isinstance(error, Invalid | Forbidden)

@@ -12,16 +12,15 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-import aiohttp
 import msgspec
 
 from bot.clients.errors import Forbidden, Gone, WireError
-from bot.clients.kube import Kube
+from bot.clients.kube import Kube, whole_lines
 from bot.metrics import Metrics
 
-PAGE = 500
+PAGE = 250
 """Objects a page of a list."""
 
 WATCH_SECONDS = 290
@@ -209,7 +208,7 @@ class Watch(Generic[T]):
             ("timeoutSeconds", str(self._seconds)),
         ]
         async with self._kube.stream(self._path, query, seconds=self._seconds + 15) as reader:
-            async for line in _lines(reader):
+            async for line in whole_lines(reader):
                 try:
                     envelope = _ENVELOPE.decode(line)
                 except msgspec.MsgspecError:
@@ -239,24 +238,6 @@ class Watch(Generic[T]):
         except msgspec.MsgspecError as error:
             self._on_trouble(f"an object of {self._resource} could not be read: {error}")
             return None
-
-
-async def _lines(reader: Any) -> AsyncIterator[bytes]:
-    """Whole lines. What comes after the last newline was cut off and is dropped; the next watch brings it again."""
-    buffer = bytearray()
-    while True:
-        try:
-            chunk = await reader.readany()
-        except (aiohttp.ClientError, TimeoutError, OSError):
-            return
-        if not chunk:
-            return
-        buffer += chunk
-        while (end := buffer.find(b"\n")) >= 0:
-            line = bytes(buffer[:end])
-            del buffer[: end + 1]
-            if line.strip():
-                yield line
 
 
 _PAGE = msgspec.json.Decoder(_Page)

@@ -7,14 +7,13 @@ asked for again; timestamps tell what is new. Source: the API's pods/log (follow
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
-import aiohttp
 import msgspec
 
 from bot.clients.errors import NotFound, WireError
-from bot.clients.kube import Kube
+from bot.clients.kube import Kube, whole_lines
 from bot.core.effects import FollowLog, StopFollowing
 from bot.core.events import Event, MarkersRead
 from bot.core.progress import PREFIX, Marker, read_marker
@@ -49,7 +48,15 @@ class _Pods(msgspec.Struct):
 class LogFollowers:
     """One task a followed run."""
 
-    def __init__(self, kube: Kube, tasks: Tasks, put: Callable[[Event], None], trouble: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        tasks: Tasks,
+        put: Callable[[Event], None],
+        trouble: Callable[[str], None],
+        retry: float = RETRY_SECONDS,
+    ) -> None:
+        self._retry = retry
         self._kube = kube
         self._tasks = tasks
         self._put = put
@@ -75,7 +82,7 @@ class LogFollowers:
                 return  # the pod is gone, and its log with it
             except WireError as error:
                 self._trouble(f"the log of {effect.workflow} cannot be followed: {error.reason}")
-            await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(self._retry)
 
     async def _pod(self, effect: FollowLog) -> str | None:
         """The node's pod: by Argo's label and annotation, since the name depends on Argo's settings."""
@@ -91,47 +98,24 @@ class LogFollowers:
         query += [("sinceTime", last)] if last else []
         path = f"/api/v1/namespaces/{effect.namespace}/pods/{pod}/log"
         async with self._kube.stream(path, query, seconds=STREAM_SECONDS) as reader:
-            async for lines in _batches(reader):
-                markers, last = new_markers(lines, last)
-                if markers:
-                    self._put(MarkersRead(effect.uid, effect.attempt, markers))
+            async for line in whole_lines(reader, MAX_LINE):
+                marker, last = new_marker(line.decode(errors="replace"), last)
+                if marker is not None:
+                    self._put(MarkersRead(effect.uid, effect.attempt, (marker,)))
         return last
 
 
-def new_markers(lines: list[str], last: str) -> tuple[tuple[Marker, ...], str]:
-    """The markers among timestamped lines that are later than `last`, and the latest time seen.
+def new_marker(line: str, last: str) -> tuple[Marker | None, str]:
+    """The marker of a timestamped line that is later than `last`, and the latest time seen.
 
     Times of one pod are of one form and one zone, with up to nine digits of a second, so padded text compares.
     """
-    found: list[Marker] = []
-    for line in lines:
-        stamp, _, text = line.partition(" ")
-        if _padded(stamp) <= _padded(last):
-            continue
-        last = stamp
-        marker = read_marker(text) if text.startswith(PREFIX) else None
-        if marker is not None:
-            found.append(marker)
-    return tuple(found), last
+    stamp, _, text = line.partition(" ")
+    if _padded(stamp) <= _padded(last):
+        return None, last
+    return (read_marker(text) if text.startswith(PREFIX) else None), stamp
 
 
 def _padded(stamp: str) -> str:
     whole, _, fraction = stamp.removesuffix("Z").partition(".")
     return f"{whole}.{fraction:0<9}"
-
-
-async def _batches(reader: Any) -> AsyncIterator[list[str]]:
-    """Whole lines as they come, several at a time."""
-    buffer = b""
-    while True:
-        try:
-            chunk = await reader.readany()
-        except (aiohttp.ClientError, TimeoutError, OSError):
-            return
-        if not chunk:
-            return
-        *lines, buffer = (buffer + chunk).split(b"\n")
-        if len(buffer) > MAX_LINE:
-            buffer = b""
-        if lines:
-            yield [line.decode(errors="replace") for line in lines]
