@@ -168,10 +168,8 @@ def _kind(text: str) -> ErrorKind:
 def _read_yaml(text: str) -> AutoscalerStatus:
     try:
         content = yaml.load(text, _Loader)  # noqa: S506  # it is safe_load's, in C where PyYAML has it
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        where = getattr(error, "problem_mark", None)
-        line = f" (line {where.line + 1})" if where is not None else ""
-        return AutoscalerStatus(Form.UNREADABLE, problem=f"it is neither of the two known forms{line}")
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return AutoscalerStatus(Form.UNREADABLE, problem="it is neither of the two known forms")
     if not isinstance(content, Mapping) or not content.keys() & {"autoscalerStatus", "nodeGroups", "clusterWide"}:
         return AutoscalerStatus(Form.UNREADABLE, problem="it is neither of the two known forms")
     listed, problem = _list(content.get("nodeGroups"))
@@ -351,11 +349,11 @@ _GO_TIME = re.compile(
 )
 
 _AZURE = re.compile(r"Code=\"(?P<code>[^\"]+)\" Message=\"(?P<message>(?:[^\"\\]|\\.)+)")
-_INSTANCE = re.compile(r"^Instance '[^']*' creation failed: |^(?:Launching a new EC2 instance\.? *)?Status Reason: ")
+_INSTANCE = re.compile(r"^Instance '[^']*' creation failed: |^Status Reason: ")
 _PARTS = re.compile(r"\.?, ?(?=Instance ')|\. +(?=[A-Z])|\n")
 _MANUAL = re.compile(
     r"(?i)(?:please |you can |to request )?(?:read|see|visit|refer|learn) [^.]*https?://.*$|https?://\S+"
-    r"|pod is at risk of not being scheduled"
+    r"|pod is at risk of not being scheduled|^launching a new ec2 instance$"
 )
 
 _KINDS: tuple[tuple[re.Pattern[str], ErrorKind], ...] = tuple(

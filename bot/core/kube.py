@@ -45,6 +45,10 @@ class Taint(Wire, frozen=True):
     value: str | None = None
     effect: str = ""
 
+    def __str__(self) -> str:
+        """As kubectl writes it."""
+        return f"{self.key}={self.value}" if self.value else self.key
+
 
 class NodeSpec(Wire, frozen=True):
     unschedulable: bool | None = None
@@ -115,8 +119,22 @@ class Affinity(Wire, frozen=True):
     node_affinity: NodeAffinity | None = None
 
 
+class Toleration(Wire, frozen=True):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+    def covers(self, taint: Taint) -> bool:
+        """Whether a pod with it may go onto a node with that taint (core/v1/toleration.go, ToleratesTaint)."""
+        if (self.effect and self.effect != taint.effect) or (self.key and self.key != taint.key):
+            return False
+        return self.operator == "Exists" or (bool(self.key) and (self.value or "") == (taint.value or ""))
+
+
 class PodSpec(Wire, frozen=True):
     node_name: str | None = None
+    tolerations: list[Toleration] | None = None
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     containers: list[Container] | None = None

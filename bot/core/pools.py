@@ -12,7 +12,15 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import assert_never
 
-from bot.core.autoscaler import AutoscalerStatus, ScaleError, read_status, shorten, without_probes, written_at
+from bot.core.autoscaler import (
+    AutoscalerStatus,
+    ErrorKind,
+    ScaleError,
+    read_status,
+    shorten,
+    without_probes,
+    written_at,
+)
 from bot.core.scheduling import read_scale_up
 from bot.core.sightings import (
     GpuPod,
@@ -145,6 +153,9 @@ def _take_pod(pools: Pools, pod: GpuPod, now: float) -> None:
     if pod.standing is Standing.ENDED:
         _drop_pod(pools, pod, now)
         return
+    held = pools.pods.get(pod.metadata.uid)
+    if held is not None and held.node != pod.node:
+        _let_go(pools, held)
     pools.pods[pod.metadata.uid] = pod
     if pod.node:
         pools.holders.setdefault(pod.node, set()).add(pod.metadata.uid)
@@ -158,13 +169,17 @@ def _drop_pod(pools: Pools, gone: GpuPod, now: float) -> None:
     uid = gone.metadata.uid
     pod = pools.pods.pop(uid, None)
     pools.notes.pop(uid, None)
-    if pod is None or not pod.node:
-        return
+    if pod is not None and pod.node and not _let_go(pools, pod):
+        pools.idle_since[pod.node] = now
+
+
+def _let_go(pools: Pools, pod: GpuPod) -> set[str]:
+    """Take a pod from its node; the pods that are left there."""
     left = pools.holders.get(pod.node, set())
-    left.discard(uid)
+    left.discard(pod.metadata.uid)
     if not left:
         pools.holders.pop(pod.node, None)
-        pools.idle_since[pod.node] = now
+    return left
 
 
 def _take_note(pools: Pools, note: Note) -> None:
@@ -219,14 +234,18 @@ def _take_status(pools: Pools, seen: StatusSeen, now: float) -> None:
     if pools.status is not None and text == pools.status_text:
         return  # it is written every ten seconds, and mostly says the same
     pools.status, pools.status_text = read_status(seen.text), text
-    for group in pools.status.groups:
-        held = pools.errors.get(group.name)
-        if group.error is not None:
-            begun = group.error.at is None and held is not None and held.over is None
-            at = held.error.at if begun and held is not None else group.error.at or _moment(now)
-            _keep_error(pools, group.name, GroupError(replace(group.error, at=at)))
-        elif held is not None and held.over is None:
-            pools.errors[group.name] = replace(held, over=now)
+    broken = {group.name: group.error for group in pools.status.groups if group.error is not None}
+    for name, error in broken.items():
+        held = pools.errors.get(name)
+        before = held.error if held is not None and held.over is None else ScaleError(ErrorKind.OTHER)
+        # the text form names no reason; an event, or the status before, may have named it
+        told = error if error.code or error.text else before
+        at = error.at or before.at or _moment(now)
+        _keep_error(pools, name, GroupError(replace(told, at=at)))
+    if pools.status.running and not pools.status.problem:
+        for name, held in pools.errors.items():
+            if name not in broken and held.over is None:
+                pools.errors[name] = replace(held, over=now)
 
 
 def _hide(pools: Pools, source: Source) -> None:
@@ -242,6 +261,8 @@ def _hide(pools: Pools, source: Source) -> None:
             pools.notes.clear()
         case Source.AUTOSCALER:
             pools.status = pools.status_text = pools.status_at = None
+        case _:
+            assert_never(source)
 
 
 def _moment(at: float | None) -> datetime | None:

@@ -6,7 +6,7 @@ not called free, and a node group whose pool is not known stays by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,6 +16,9 @@ from bot.core.pools import GroupError, Pools, Sight
 from bot.core.scheduling import ScaleUp, read_scale_up
 from bot.core.settings import Pool, Settings
 from bot.core.sightings import GpuPod, NodeState, Note, PoolNode, Source, Standing
+
+PROVISION_SECONDS = 1200
+"""How long a node that was asked for is expected; the autoscaler gives up after 15 minutes by default."""
 
 
 class Warmth(StrEnum):
@@ -96,6 +99,8 @@ class Waits:
     message: str = ""
     """The scheduler's words."""
     tries: int = 1
+    taints: tuple[str, ...] = ()
+    """Taints on nodes of its pool that it does not tolerate; newer schedulers don't name them."""
     kueue: bool = False
     asked: tuple[ScaleUp, ...] = ()
     asked_at: float | None = None
@@ -144,13 +149,14 @@ class _Look:
     """Pool by node group."""
     placed: Mapping[str, Sequence[GpuPod]]
     """Pods that hold GPUs, by pool."""
+    now: float
 
     @property
     def sees_pods(self) -> bool:
         return self.pools.sight(Source.PODS) in {Sight.EVERYWHERE, Sight.OURS}
 
 
-def view(pools: Pools, cards: Sequence[Card], settings: Settings) -> GpuView:
+def view(pools: Pools, cards: Sequence[Card], settings: Settings, now: float) -> GpuView:
     """What is to be said of the GPUs now. `cards`: the runs under way, oldest first."""
     placed: dict[str, list[GpuPod]] = {}
     for pod in pools.pods.values():
@@ -158,7 +164,7 @@ def view(pools: Pools, cards: Sequence[Card], settings: Settings) -> GpuView:
             placed.setdefault(_pool_of(pools, pod), []).append(pod)
     names = _pool_names(pools, settings, placed)
     groups = _group_pools(pools, settings, names)
-    look = _Look(pools, {card.name: card for card in cards}, settings, groups, placed)
+    look = _Look(pools, {card.name: card for card in cards}, settings, groups, placed, now)
     asking = sorted(
         (pod for pod in pools.pods.values() if pod.standing is not Standing.PLACED and not pod.ending),
         key=lambda pod: (pod.created or 0.0, pod.metadata.name),
@@ -170,7 +176,7 @@ def view(pools: Pools, cards: Sequence[Card], settings: Settings) -> GpuView:
         pools=tuple(_pool_view(look, name) for name in names),
         waiting=tuple(waiting),
         gated=tuple(_waits(look, pod) for pod in asking if pod.standing is Standing.GATED),
-        queued=_queued(cards),
+        queued=_queued(cards, {pod.workflow for pod in pools.pods.values()}),
         strangers=tuple(group for group in _status_groups(pools) if group.name not in groups),
         stranger_errors=tuple((name, error) for name, error in pools.errors.items() if name not in groups),
         sights={source: pools.sight(source) for source in Source},
@@ -218,7 +224,7 @@ def _pool_view(look: _Look, name: str) -> PoolView:
     holders = look.placed.get(name, ())
     views = tuple(_node_view(look, node) for node in nodes)
     groups = tuple(group for group in _status_groups(pools) if look.groups.get(group.name) == name)
-    wanted = any(pod.waits_for_node and pod.pool == name and _scale_up(pools, pod) for pod in pools.pods.values())
+    wanted = any(pod.waits_for_node and pod.pool == name and _on_its_way(look, pod) for pod in pools.pods.values())
     configured = settings.pool(name)
     free = sum(max(0, v.gpus - v.used) for v in views if v.state is NodeState.READY)
     return PoolView(
@@ -279,7 +285,7 @@ def _node_view(look: _Look, node: PoolNode) -> NodeView:
         gpus=node.gpus,
         used=sum(pod.gpus for pod in pods),
         users=tuple(_user(look, pod) for pod in pods),
-        taints=node.taints,
+        taints=tuple(map(str, node.taints)),
         created=node.created,
         idle_since=None if pods else pools.idle_since.get(name),
     )
@@ -307,14 +313,17 @@ def _who_card(card: Card) -> Who:
     return Who(card.short, card.origin)
 
 
-def _scale_up(pools: Pools, pod: GpuPod) -> Note | None:
-    """The autoscaler's last word on a pod, if it was that a group grows."""
-    note = _last_word(pools, pod)
-    return note if note is not None and note.reason == "TriggeredScaleUp" else None
+def _on_its_way(look: _Look, pod: GpuPod) -> bool:
+    """Whether the autoscaler's last word on a pod was that a group grows, and not too long ago."""
+    note = _last_word(look.pools, pod)
+    if note is None or note.reason != "TriggeredScaleUp":
+        return False
+    return note.at is None or look.now - note.at < PROVISION_SECONDS
 
 
 def _last_word(pools: Pools, pod: GpuPod) -> Note | None:
-    reasons = ("TriggeredScaleUp", "NotTriggerScaleUp", "FailedScaleUp")
+    # of one second the refusal counts: a pod for which a group grows gets none any more
+    reasons = ("FailedScaleUp", "NotTriggerScaleUp", "TriggeredScaleUp")
     found = [note for reason in reasons if (note := pools.note(pod.metadata.uid, reason))]
     return max(found, key=lambda note: note.at or 0.0, default=None)
 
@@ -336,11 +345,21 @@ def _waits(look: _Look, pod: GpuPod) -> Waits:
         standing=Standing.UNPLACED if unseen else pod.standing,
         message=pod.message or (tried.message if tried else ""),
         tries=tried.times if tried else 1,
+        taints=_untolerated(pools, pod),
         kueue=pod.by_kueue,
         asked=read_scale_up(asked.message) if asked else (),
         asked_at=asked.at if asked else None,
         refused=last.message if last and last.reason == "NotTriggerScaleUp" else "",
         failed=shorten(_after_colon(last.message)) if last and last.reason == "FailedScaleUp" else None,
+    )
+
+
+def _untolerated(pools: Pools, pod: GpuPod) -> tuple[str, ...]:
+    if pod.standing is not Standing.UNPLACED or not pod.pool:
+        return ()
+    taints = (taint for node in pools.nodes.values() if node.pool == pod.pool for taint in node.taints)
+    return tuple(
+        dict.fromkeys(str(taint) for taint in taints if not any(each.covers(taint) for each in pod.tolerations))
     )
 
 
@@ -356,11 +375,12 @@ def _waits_by_card(card: Card) -> Waits:
     return Waits(_who_card(card), 0, card.asked.pool, card.asked.gpu, since, Standing.UNPLACED, card.detail)
 
 
-def _queued(cards: Sequence[Card]) -> tuple[Queued, ...]:
-    ahead = [card.short for card in cards if card.stage not in {Stage.QUEUED, Stage.ENDED}]
+def _queued(cards: Sequence[Card], with_pods: Container[str]) -> tuple[Queued, ...]:
+    """Runs that have no pod. One whose pod was seen before its Workflow moved on is queued no more."""
+    ahead = [card.short for card in cards if card.stage not in {Stage.QUEUED, Stage.ENDED} or card.name in with_pods]
     queued = []
     for card in cards:
-        if card.stage is Stage.QUEUED:
+        if card.stage is Stage.QUEUED and card.name not in with_pods:
             since = card.since.timestamp() if card.since else None
             queued.append(Queued(_who_card(card), card.asked.gpu, since, card.detail, tuple(ahead)))
             ahead.append(card.short)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bot.core.card import instant
-from bot.core.kube import Condition, KubeEvent, Meta, Node, Pod, PodSpec, PodStatus, whole
+from bot.core.kube import Condition, KubeEvent, Meta, Node, Pod, PodSpec, PodStatus, Taint, Toleration, whole
 from bot.core.scheduling import Cause, taint_cause
 from bot.core.settings import Settings
 
@@ -61,7 +61,8 @@ class PoolNode:
     gpus: int
     shared: bool
     """Its GPUs are time-sliced: several pods count one each and share a card."""
-    taints: tuple[str, ...]
+    taints: tuple[Taint, ...]
+    """Those that are somebody's will and no state of the node."""
     created: float | None
 
 
@@ -93,6 +94,7 @@ class GpuPod:
     """The kubelet's words on an image that does not come."""
     ending: bool = False
     created: float | None = None
+    tolerations: tuple[Toleration, ...] = ()
 
     @property
     def by_kueue(self) -> bool:
@@ -192,7 +194,7 @@ def pool_node(node: Node, settings: Settings) -> PoolNode:
         state=_node_state(node, {taint_cause(taint.key) for taint in blocking}, gpus),
         gpus=gpus,
         shared=labels.get(SHARING_LABEL, "none") not in {"none", ""},
-        taints=tuple(f"{t.key}={t.value}" if t.value else t.key for t in blocking if taint_cause(t.key) is Cause.TAINT),
+        taints=tuple(taint for taint in blocking if taint_cause(taint.key) is Cause.TAINT),
         created=_seconds(node.metadata.creation_timestamp),
     )
 
@@ -238,6 +240,7 @@ def gpu_pod(pod: Pod, settings: Settings) -> GpuPod | None:
         trouble=_image_trouble(status),
         ending=bool(pod.metadata.deletion_timestamp),
         created=_seconds(pod.metadata.creation_timestamp),
+        tolerations=tuple(spec.tolerations or ()) if standing is Standing.UNPLACED else (),
     )
 
 

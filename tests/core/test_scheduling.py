@@ -36,13 +36,17 @@ NODE_MESSAGES = [
         "No GPU is free on the only node",
     ),
     (
-        "Unschedulable: 0/5 nodes are available: 3 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint"
-        f" {{node-role.kubernetes.io/control-plane: }}. preemption: 0/5 nodes are available: 2 {HELPLESS}, 3 {NO_VICTIM}.",
+        (
+            "Unschedulable: 0/5 nodes are available: 3 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint"
+            f" {{node-role.kubernetes.io/control-plane: }}. preemption: 0/5 nodes are available: 2 {HELPLESS}, 3 {NO_VICTIM}."
+        ),
         "No GPU is free on 3 of 5 nodes; 2 are for the control plane",
     ),
     (
-        f"0/7 nodes are available: 4 {OTHERS}, 3 Insufficient nvidia.com/gpu. no new claims to deallocate, preemption:"
-        f" 0/7 nodes are available: 3 {NO_VICTIM}, 4 {HELPLESS}.",
+        (
+            f"0/7 nodes are available: 4 {OTHERS}, 3 Insufficient nvidia.com/gpu. no new claims to deallocate, preemption:"
+            f" 0/7 nodes are available: 3 {NO_VICTIM}, 4 {HELPLESS}."
+        ),
         "No GPU is free on 3 of 7 nodes; 4 are of another kind",
     ),
     (
@@ -62,8 +66,10 @@ NODE_MESSAGES = [
         "The only node does not take it: it has the taint `sku`",
     ),
     (
-        "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. no new claims to deallocate,"
-        f" preemption: 0/3 nodes are available: 1 {HELPLESS}, 2 {NO_VICTIM}.",
+        (
+            "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. no new claims to deallocate,"
+            f" preemption: 0/3 nodes are available: 1 {HELPLESS}, 2 {NO_VICTIM}."
+        ),
         "Not enough CPU is free on 2 of 3 nodes; 1 has a taint",
     ),
     (
@@ -71,10 +77,14 @@ NODE_MESSAGES = [
         "None of the 2 nodes takes it: 2 have a taint",
     ),
     (
-        "0/9 nodes are available: 1 node(s) had untolerated taint {key1: a}, 1 node(s) had untolerated taint {key1: b},"
-        " 1 node(s) had untolerated taint {key1: c}, 1 node(s) had untolerated taint {key1: d}, 5 Insufficient memory.",
-        "Not enough memory is free on 5 of 9 nodes; 1 has the taint `key1=a`;"
-        " 1 has the taint `key1=b`; and 2 more reasons",
+        (
+            "0/9 nodes are available: 1 node(s) had untolerated taint {key1: a}, 1 node(s) had untolerated taint {key1: b},"
+            " 1 node(s) had untolerated taint {key1: c}, 1 node(s) had untolerated taint {key1: d}, 5 Insufficient memory."
+        ),
+        (
+            "Not enough memory is free on 5 of 9 nodes; 1 has the taint `key1=a`;"
+            " 1 has the taint `key1=b`; and 2 more reasons"
+        ),
     ),
     (
         "0/6 nodes are available: 1 node(s) were unschedulable, 2 Insufficient ephemeral-storage, 3 Too many pods.",
@@ -89,8 +99,10 @@ NODE_MESSAGES = [
         "Its volume can't be reached on 1 of 3 nodes; 2 are of another kind",
     ),
     (
-        "0/4 nodes are available: pod has unbound immediate PersistentVolumeClaims."
-        f" preemption: 0/4 nodes are available: 4 {HELPLESS}.",
+        (
+            "0/4 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+            f" preemption: 0/4 nodes are available: 4 {HELPLESS}."
+        ),
         "Its volume claim is not bound to a volume",
     ),
     (
@@ -106,20 +118,26 @@ NODE_MESSAGES = [
         "No GPU is free on 3 of 5 nodes; 2 can attach no further volume",
     ),
     (
-        "0/2 nodes are available: 2 node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod"
-        " access mode.",
+        (
+            "0/2 nodes are available: 2 node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod"
+            " access mode."
+        ),
         "Its volume is in use on any of the 2 nodes",
     ),
     (
-        "0/5 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/not-ready: }, 1 node(s) had"
-        " untolerated taint {node.kubernetes.io/unreachable: }, 1 node(s) had untolerated taint"
-        " {node.cilium.io/agent-not-ready: true}, 1 node(s) had untolerated taint {ToBeDeletedByClusterAutoscaler:"
-        " 1772445000}, 1 Insufficient nvidia.com/gpu.",
+        (
+            "0/5 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/not-ready: }, 1 node(s) had"
+            " untolerated taint {node.kubernetes.io/unreachable: }, 1 node(s) had untolerated taint"
+            " {node.cilium.io/agent-not-ready: true}, 1 node(s) had untolerated taint {ToBeDeletedByClusterAutoscaler:"
+            " 1772445000}, 1 Insufficient nvidia.com/gpu."
+        ),
         "No GPU is free on 1 of 5 nodes; 1 is still starting; 1 is not ready; and 2 more reasons",
     ),
     (
-        "0/3 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/not-ready: }, 2 node(s) had"
-        " untolerated taint {node.kubernetes.io/disk-pressure: }.",
+        (
+            "0/3 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/not-ready: }, 2 node(s) had"
+            " untolerated taint {node.kubernetes.io/disk-pressure: }."
+        ),
         "None of the 3 nodes takes it: 1 is not ready, 2 are short of disk",
     ),
     (
@@ -127,13 +145,17 @@ NODE_MESSAGES = [
         "None of the 2 nodes takes it: 1 is short of process ids, 1 is short of memory",
     ),
     (
-        "0/8 nodes are available: 4 node(s) didn't match pod topology spread constraints, 2 node(s) didn't have free"
-        " ports for the requested pod ports, 2 node(s) didn't match pod anti-affinity rules.",
+        (
+            "0/8 nodes are available: 4 node(s) didn't match pod topology spread constraints, 2 node(s) didn't have free"
+            " ports for the requested pod ports, 2 node(s) didn't match pod anti-affinity rules."
+        ),
         "Its port is taken on 2 of 8 nodes; 6 break its rules on neighbours",
     ),
     (
-        f"0/2 nodes are available: 1 cannot allocate all claims, 1 {OTHERS}. still not schedulable, preemption: 0/2"
-        f" nodes are available: 2 {HELPLESS}.",
+        (
+            f"0/2 nodes are available: 1 cannot allocate all claims, 1 {OTHERS}. still not schedulable, preemption: 0/2"
+            f" nodes are available: 2 {HELPLESS}."
+        ),
         "No device is free for its resource claim on 1 of 2 nodes; 1 is of another kind",
     ),
     (
@@ -145,8 +167,10 @@ NODE_MESSAGES = [
         "No GPU is free on any of the 2 nodes",
     ),
     (
-        "No nodes are available that match all of the following predicates:: Insufficient cpu (18),"
-        " Insufficient memory (17), MatchNodeSelector (18).",
+        (
+            "No nodes are available that match all of the following predicates:: Insufficient cpu (18),"
+            " Insufficient memory (17), MatchNodeSelector (18)."
+        ),
         "Not enough CPU is free on 18 nodes; 17 have too little memory free; 18 are of another kind",
     ),
     (
@@ -194,8 +218,10 @@ def test_what_the_scheduler_says_in_peoples_words(message: str, words: str) -> N
     ("message", "words"),
     [
         (
-            "pod didn't trigger scale-up: 12 node(s) didn't match Pod's node affinity/selector, 3 max node group size"
-            " reached",
+            (
+                "pod didn't trigger scale-up: 12 node(s) didn't match Pod's node affinity/selector, 3 max node group size"
+                " reached"
+            ),
             "The pool is as large as it may get",
         ),
         (
@@ -203,10 +229,14 @@ def test_what_the_scheduler_says_in_peoples_words(message: str, words: str) -> N
             "A scale-up failed, the autoscaler waits before it tries again",
         ),
         (
-            "pod didn't trigger scale-up (it wouldn't fit if a new node is added): 1 Insufficient nvidia.com/gpu, 2"
-            " node(s) had taint {a: b}, that the pod didn't tolerate, 1 node(s) had untolerated taint(s)",
-            "No pool can bring a node that takes it: 1 group with too little GPU, 2 groups with the taint `a=b`,"
-            " 1 group with a taint",
+            (
+                "pod didn't trigger scale-up (it wouldn't fit if a new node is added): 1 Insufficient nvidia.com/gpu, 2"
+                " node(s) had taint {a: b}, that the pod didn't tolerate, 1 node(s) had untolerated taint(s)"
+            ),
+            (
+                "No pool can bring a node that takes it: 1 group with too little GPU, 2 groups with the taint `a=b`,"
+                " 1 group with a taint"
+            ),
         ),
         (
             "pod didn't trigger scale-up: 2 node(s) didn't match Pod's node affinity/selector, 1 Insufficient foo.bar/baz",
@@ -240,13 +270,17 @@ def test_what_the_autoscaler_says_in_peoples_words(message: str, words: str) -> 
     ("message", "words"),
     [
         (
-            'pods "gpu-test-k7m2-1" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1,'
-            " used: requests.nvidia.com/gpu=4, limited: requests.nvidia.com/gpu=4",
+            (
+                'pods "gpu-test-k7m2-1" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1,'
+                " used: requests.nvidia.com/gpu=4, limited: requests.nvidia.com/gpu=4"
+            ),
             "The quota `gpus` is used up: 4 of 4 GPUs, 1 more asked for",
         ),
         (
-            'pods "x" is forbidden: exceeded quota: compute, requested: limits.memory=64Gi,requests.cpu=4, used:'
-            " limits.memory=100Gi,requests.cpu=30, limited: limits.memory=128Gi,requests.cpu=32",
+            (
+                'pods "x" is forbidden: exceeded quota: compute, requested: limits.memory=64Gi,requests.cpu=4, used:'
+                " limits.memory=100Gi,requests.cpu=30, limited: limits.memory=128Gi,requests.cpu=32"
+            ),
             "The quota `compute` is used up: 100Gi of 128Gi `memory`, 64Gi more asked for",
         ),
         ("exceeded quota: odd, requested: all, used: some, limited: none", "The namespace's quota is used up"),

@@ -51,7 +51,7 @@ def parse(text: str) -> Gpu:
     Raises:
         UserError: not well formed, or no such word; the nearest one is named.
     """
-    line = split(text)
+    line = split(text, SPEC.trigger)
     if line.pairs or len(line.words) > 1:
         raise UserError("I take one word: status, pools or queue.", f"/{SPEC.trigger} status")
     word = line.words[0].lower() if line.words else Part.STATUS.value

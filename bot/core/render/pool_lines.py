@@ -49,8 +49,9 @@ class Lines:
         name = f"**{prose(pool.gpu, 40) or 'Nodes without a pool'}**"
         if pool.gpu in self._twice:
             name += f" ({prose(pool.name, 60)})"
-        parts = [self._node_count(pool), *self._pool_state(pool), self._free(pool), self._users(pool.users)]
-        return f"{self._mark(pool)} {name} " + " · ".join(part for part in parts if part)
+        head = f"{self._mark(pool)} {name} {self._node_count(pool)}".rstrip()
+        parts = [head, *self._pool_state(pool), self._free(pool), self._users(pool.users)]
+        return " · ".join(part for part in parts if part)
 
     def _mark(self, pool: PoolView) -> str:
         if pool.warmth is Warmth.WARM:
@@ -139,7 +140,9 @@ class Lines:
     def _reason(self, waits: Waits) -> str:
         if waits.standing is Standing.FRESH:
             return "the scheduler has not looked at it yet"
-        return _lower(waiting_words(waits.message)) or prose(waits.message, 200)
+        text = _lower(waiting_words(waits.message)) or prose(waits.message, 200)
+        named = [code(taint, 60) for taint in waits.taints[:3] if code(taint, 60) not in text]
+        return text.replace("a taint", f"a taint ({', '.join(named)})", 1) if named else text
 
     def _scale_up(self, waits: Waits) -> str:
         if waits.failed is not None:
@@ -259,4 +262,4 @@ def gpu_count(count: int) -> str:
 
 def _lower(text: str) -> str:
     """As the second part of a line: its first letter small, unless the word is all capitals."""
-    return text if text[:2].isupper() else text[:1].lower() + text[1:]
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]

@@ -7,11 +7,11 @@ from collections.abc import Container, Iterable
 from bot.core.autoscaler import short_group
 from bot.core.commands.gpu import Part
 from bot.core.errors import UserError
-from bot.core.pools import GroupError, Sight
-from bot.core.pools_view import GpuView, Warmth
+from bot.core.pools import Sight
+from bot.core.pools_view import GpuView, PoolView, Warmth
 from bot.core.render.escape import code, prose
 from bot.core.render.pool_lines import Lines, error_words, gpu_count
-from bot.core.render.post import MAX_MESSAGE
+from bot.core.render.post import fit
 from bot.core.settings import Settings
 from bot.core.sightings import Source
 
@@ -34,7 +34,7 @@ def gpus(part: Part, view: GpuView, settings: Settings, now: float) -> str:
         Part.POOLS: ("GPU pools", answer.pools),
         Part.QUEUE: ("Waiting for a GPU", answer.queue),
     }[part]
-    return "\n".join([f"**{title}, {lines.clock(now)} {lines.zone()}**", *body()])[:MAX_MESSAGE]
+    return fit([f"**{title}, {lines.clock(now)} {lines.zone()}**", *body()])
 
 
 def not_understood(error: UserError) -> str:
@@ -53,7 +53,7 @@ class _Answer:
     def status(self) -> list[str]:
         """One look at everything."""
         view = self._view
-        lines = [self._lines.pool(pool) for pool in view.pools]
+        lines = [self._lines.pool(pool) for pool in view.pools if _tells(pool)]
         if self._all_quiet():
             lines = ["⚪ All pools are cold, and nobody waits."]
         lines += [self._lines.waits(waits) for waits in view.waiting[:MAX_WAITING]]
@@ -69,7 +69,7 @@ class _Answer:
         """Each pool with its nodes and its groups."""
         view = self._view
         lines: list[str] = []
-        for pool in view.pools:
+        for pool in filter(_tells, view.pools):
             lines.append(self._lines.pool(pool))
             lines += [f"  - {self._lines.node(node)}" for node in pool.nodes[:MAX_NODES]]
             if len(pool.nodes) > MAX_NODES:
@@ -117,16 +117,16 @@ class _Answer:
             if group in shown and held.over is None:
                 continue
             if held.over is None:
-                more = "; the autoscaler waits before it tries again" if self._in_backoff(held) else ""
+                more = "; the autoscaler waits before it tries again" if self._in_backoff(group) else ""
                 lines.append(f"⚠️ {name}: {error_words(held.error)}{self._lines.since(held.error)}{more}")
             elif self._now - held.over < OVER_SECONDS:
                 at = f" at {self._lines.clock(held.error.at.timestamp())}" if held.error.at else ""
                 lines.append(f"✅ {name}: {error_words(held.error)}{at}, over by {self._lines.clock(held.over)}")
         return lines
 
-    def _in_backoff(self, held: GroupError) -> bool:
-        groups = [*self._view.strangers, *(group for pool in self._view.pools for group in pool.groups)]
-        return any(group.in_backoff and group.error and held.error.text == group.error.text for group in groups)
+    def _in_backoff(self, name: str) -> bool:
+        groups = self._view.status.groups if self._view.status else ()
+        return any(group.name == name and group.in_backoff for group in groups)
 
     def _autoscaler(self) -> list[str]:
         """How far the autoscaler's own account can be trusted."""
@@ -140,8 +140,7 @@ class _Answer:
             return ["⏳ The autoscaler is starting."]
         if view.status_at is not None and self._now - view.status_at > STALE_SECONDS:
             return [f"⚠️ The autoscaler's status is from {self._lines.clock(view.status_at)}: it may not be running."]
-        open_errors = view.stranger_errors + tuple(error for pool in view.pools for error in pool.errors)
-        return [] if any(error.over is None for _, error in open_errors) else ["✅ No scale-up error"]
+        return [] if self._errors() else ["✅ No scale-up error"]
 
     def _unseen(self) -> list[str]:
         """What is not visible, said once."""
@@ -166,6 +165,11 @@ _SOURCES = {
     Source.EVENTS: "events",
     Source.AUTOSCALER: "the autoscaler's state",
 }
+
+
+def _tells(pool: PoolView) -> bool:
+    """Whether there is anything to tell of it: where nodes can't be seen, only who is on them."""
+    return pool.warmth is not Warmth.UNKNOWN or bool(pool.users or pool.groups)
 
 
 def _anded(words: Iterable[str]) -> str:

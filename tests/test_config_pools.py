@@ -1,0 +1,40 @@
+"""What config.yaml says of pools for `/gpu`."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.config import ConfigError, parse
+from bot.core.settings import Pool
+
+POOL = {"name": "ci-training-h100", "gpu": "H100", "cap": "90"}
+
+
+def test_a_pool_with_its_size_and_its_groups() -> None:
+    """As the comment in config.yaml has it."""
+    config = parse({"runs": {"pools": [POOL | {"max_nodes": 2, "groups": ["7be2f9d4-aaaa"]}]}})
+
+    assert (Pool("ci-training-h100", "H100", "90", max_nodes=2, groups=("7be2f9d4-aaaa",)),) == config.runs.pools
+
+
+@pytest.mark.parametrize(
+    ("runs", "complaint"),
+    [
+        (
+            {"pools": [POOL | {"groups": ["g"]}, {"name": "b", "gpu": "L4", "cap": "89", "groups": ["g"]}]},
+            "a group of the autoscaler belongs to one pool",
+        ),
+        ({"autoscaler_status": "cluster-autoscaler-status"}, "give namespace/name of the ConfigMap"),
+        ({"autoscaler_status": "a/b/c"}, "give namespace/name of the ConfigMap"),
+        ({"pools": [POOL | {"max_node": 2}]}, "max_node"),
+    ],
+)
+def test_what_can_not_be(runs: dict, complaint: str) -> None:
+    """It is said before the bot starts."""
+    with pytest.raises(ConfigError, match=complaint):
+        parse({"runs": runs})
+
+
+def test_no_autoscaler_is_a_choice() -> None:
+    """An empty text looks at none."""
+    assert "" == parse({"runs": {"autoscaler_status": ""}}).runs.autoscaler_status
