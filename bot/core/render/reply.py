@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from bot.core.commands.gputest import SPEC
 from bot.core.render.escape import ZERO_WIDTH
-from bot.core.render.post import MAX_MESSAGE
+from bot.core.render.post import fit
 
 _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
 
@@ -24,8 +24,7 @@ def in_thread(text: str, bot: str, triggers: Iterable[str]) -> str:
             parts[index] = _as_post(part, bot, triggers)
         else:
             parts[index] = re.sub(f"@(?!{ZERO_WIDTH})", "@" + ZERO_WIDTH, part)
-    reply = "".join(parts)
-    return reply if len(reply) <= MAX_MESSAGE else reply[: MAX_MESSAGE - 1] + "…"
+    return fit("".join(parts).split("\n"))
 
 
 def _as_post(span: str, bot: str, triggers: Iterable[str]) -> str:

@@ -32,7 +32,12 @@ def entry(wish: Wanted) -> str:
 def taken(other: Registered, owner: str, wanted: Sequence[Wanted]) -> str:
     """A trigger that leads elsewhere."""
     url = next((wish.url for wish in wanted if wish.trigger == other.wanted.trigger), "")
+    return f"/{other.wanted.trigger} {owned(other, owner, url)}"
+
+
+def owned(other: Registered, owner: str, url: str) -> str:
+    """Whose it is, and what they would have to change."""
     return (
-        f"/{other.wanted.trigger} belongs to {owner or 'somebody who is gone'} and leads to {other.wanted.url}."
+        f"belongs to {owner or 'somebody who is gone'} and leads to {other.wanted.url}."
         f" It is left as it is; for the bot to answer it, {owner or 'an administrator'} points it to {url}."
     )

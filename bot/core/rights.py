@@ -1,0 +1,50 @@
+"""The rights in the cluster that the bot uses: what deploy/bot/rbac.yaml grants, and a test compares the two.
+
+`optional` ones are not needed to start, follow and report a run: without them the bot tells less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.core.settings import Settings
+
+
+@dataclass(frozen=True)
+class OwnObjects:
+    """Names of what the bot keeps for itself."""
+
+    namespace: str
+    lease: str
+    config_map: str
+
+
+@dataclass(frozen=True)
+class Access:
+    """Some verbs on one kind of object in one namespace; `name` is the one object, "" for all."""
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+    namespace: str
+    use: str
+    """What does not work without."""
+    name: str = ""
+    optional: bool = False
+
+
+def rights(settings: Settings, own: OwnObjects) -> tuple[Access, ...]:
+    """All of them, by what they are on."""
+    runs, argo, leases = settings.namespace, "argoproj.io", "coordination.k8s.io"
+    return (
+        Access(argo, "workflows", ("get", "list", "watch", "create", "patch"), runs, "runs"),
+        Access(argo, "cronworkflows", ("get", "list", "watch", "patch"), runs, "/nightly"),
+        Access(argo, "workflowtemplates", ("get",), runs, "this check", settings.template, optional=True),
+        Access("", "pods", ("list", "watch"), runs, "progress, and who waits for a GPU", optional=True),
+        Access("", "events", ("list", "watch"), runs, "why a pod waits", optional=True),
+        Access("", "pods/log", ("get",), runs, "progress of the tests", optional=True),
+        Access(leases, "leases", ("get", "update"), own.namespace, "one replica that speaks", own.lease),
+        Access("", "configmaps", ("get", "patch"), own.namespace, "what is kept over a restart", own.config_map),
+        Access(leases, "leases", ("create",), own.namespace, "the first start"),
+        Access("", "configmaps", ("create",), own.namespace, "the first start"),
+    )
