@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import pytest_asyncio
 
 if TYPE_CHECKING:
+    from tests.embedded.stage import EmbeddedStage
     from tests.real.stage import RealStage
     from tests.stories.stage import Stage
 
@@ -29,7 +31,21 @@ async def real_services(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterat
         yield stage
 
 
-@pytest.fixture(params=[pytest.param("real_services", marks=pytest.mark.real)])
+@pytest_asyncio.fixture(loop_scope="session")
+async def embedded_world(tmp_path: Path) -> AsyncIterator[EmbeddedStage]:
+    """The embedded world, a new one for each story."""
+    from tests.embedded.stage import embedded_stage
+
+    async with embedded_stage(tmp_path) as stage:
+        yield stage
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("embedded_world", id="embedded"),
+        pytest.param("real_services", marks=pytest.mark.real, id="real"),
+    ]
+)
 def world(request: pytest.FixtureRequest) -> RealStage:
     """The world this story plays in; started only where it is asked for."""
     found: RealStage = request.getfixturevalue(request.param)

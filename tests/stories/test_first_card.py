@@ -40,7 +40,7 @@ async def test_all_green(stage: Stage) -> None:
 
     assert await stage.say("/gputest models=all epochs=5") == ""
     run = await told.new_run(known)
-    await told.card(uid(run), "waiting", "Insufficient")
+    await told.card(uid(run), "waiting", "No GPU is free")
     await stage.release("green-node")
     await told.card(uid(run), "warming up", "warming up")
     await stage.release("green-warm")
@@ -66,7 +66,7 @@ async def test_two_models_fail(stage: Stage) -> None:
         for m in ALL.split(",")
     ]
     suites += [
-        suite("liquid", "liquid-integ", "skipped", reason="no tests"),
+        suite("liquid", "liquid-integ", "skipped", scope="integration", reason="no tests"),
         suite("shared", "core"),
         suite("shared", "bayesian"),
     ]
@@ -128,7 +128,7 @@ async def test_nightly(stage: Stage) -> None:
     told.note("status", await stage.say("/nightly status"))
     told.note("enable", await stage.say("/nightly enable"))
     assert (await stage.patch_cron("gpu-test-nightly", {}))["spec"]["suspend"] is False
-    run = await told.new_run(known)
+    run = await told.new_run(known, limit=75)
     told.note("disable", await stage.say("/nightly disable"))
     assert (await stage.patch_cron("gpu-test-nightly", {}))["spec"]["suspend"] is True
     card = await told.card(uid(run), "ended", "all 10 green")
