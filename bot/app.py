@@ -133,6 +133,11 @@ class Bot:
         self._chat.close()
         await self._exits.aclose()
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the chat and the cluster were reached, and what there is was seen."""
+        return not self._what_is_missing()
+
     async def kill(self) -> None:
         """End as a crash does: nothing is finished, nothing is said, and the Lease stays where it is."""
         self._clock.stop()

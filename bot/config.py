@@ -97,6 +97,11 @@ class Config(Section):
         if runs.defaults.scope not in runs.scopes:
             raise ValueError(f"defaults.scope: {runs.defaults.scope} not among scopes")
         ZoneInfo(runs.timezone)
+        groups = [group for pool in runs.pools for group in pool.groups]
+        if len(set(groups)) != len(groups):
+            raise ValueError("pools: a group of the autoscaler belongs to one pool")
+        if runs.autoscaler_status.count("/") != bool(runs.autoscaler_status):
+            raise ValueError("autoscaler_status: give namespace/name of the ConfigMap, or nothing")
         return runs
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Any, TextIO
 
 import structlog
 
@@ -21,8 +21,9 @@ def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> Mu
     return event
 
 
-def set_up(level: str = "INFO", *, pretty: bool = False) -> None:
-    """Configure logging for the process. `pretty`: for a person at a terminal."""
+def set_up(level: str = "INFO", *, pretty: bool = False, stream: TextIO | None = None) -> None:
+    """Configure logging for the process. `pretty`: for a person at a terminal; `stream` in place of standard error."""
+    stream = stream or sys.stderr
     renderer: Any = structlog.dev.ConsoleRenderer() if pretty else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[
@@ -34,11 +35,11 @@ def set_up(level: str = "INFO", *, pretty: bool = False) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level]),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(file=stream),
         cache_logger_on_first_use=False,
     )
     # libraries log through the standard module; mattermostdriver logs texts of errors at ERROR
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, force=True)
+    logging.basicConfig(level=logging.WARNING, stream=stream, force=True)
     for noisy in ("mattermostdriver", "apscheduler", "urllib3"):
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
 

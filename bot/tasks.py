@@ -27,9 +27,12 @@ class Tasks:
 
     async def close(self) -> None:
         """Cancel everything and wait until it is gone."""
-        for task in list(self._running):
-            task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        while self._running:
+            running = list(self._running)
+            for task in running:
+                task.cancel()
+            # asked again after a while: some waits of Python 3.11 swallow a cancellation
+            await asyncio.wait(running, timeout=1.0)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)

@@ -18,13 +18,11 @@ import msgspec
 from bot.clients.errors import Conflict, NotFound, WireError
 from bot.clients.kube import Kube
 
-RETRY = 2.0
-"""Seconds between two looks of one who waits, and of a holder whose renewal failed."""
-
 
 @dataclass(frozen=True)
 class LeaseTiming:
     """`duration`: others may take over after so many seconds without renewal. `renew`: how often a holder renews.
+    `retry`: between two looks of one who waits, and of a holder whose renewal failed.
 
     `margin`: how long before its end a holder falls silent by itself; longer than the longest write (10 s) is
     not affordable within a fail-over of 20 s, the sweep removes what slips through.
@@ -33,6 +31,7 @@ class LeaseTiming:
     duration: float = 15.0
     renew: float = 5.0
     margin: float = 3.0
+    retry: float = 2.0
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -63,6 +62,9 @@ class Lease:
         self._held_until = 0.0
         self._observed: tuple[str, str] = ("", "")
         self._observed_at = 0.0
+        self._free_at = 0.0
+        """When the holder's time is over, by our clock, if nothing new is seen of it."""
+        self._leaving = False
 
     @property
     def _path(self) -> str:
@@ -79,29 +81,40 @@ class Lease:
         leading = False
         while True:
             try:
-                held = await self._try()
+                held = renewed = await self._try()
             except WireError as error:
-                held = self.held()
+                held, renewed = self.held(), False
                 on_trouble(error.reason)
             if held != leading:
                 leading = held
                 (on_won if held else on_lost)()
-            await asyncio.sleep(self._timing.renew if held and self.held() else RETRY)
+            await asyncio.sleep(self._timing.renew if renewed and self.held() else self._pause())
+
+    def _pause(self) -> float:
+        """Seconds until the next look; a Lease that comes free before is not left waiting."""
+        left = self._free_at - time.monotonic()
+        return min(self._timing.retry, left + 0.05) if left > 0 else self._timing.retry
 
     async def release(self) -> None:
         """Give the Lease back, so that another replica need not wait for its end."""
         if not self.held():
             return
-        self._held_until = 0.0
-        try:
-            lease = await self._read()
-            if lease is not None and lease.spec.holder_identity == self._identity:
-                await self._write(lease, holder="")
-        except WireError:
-            return  # it runs out by itself
+        self._leaving, self._held_until = True, 0.0
+        for _ in range(2):
+            try:
+                lease = await self._read()
+                if lease is not None and lease.spec.holder_identity == self._identity:
+                    await self._write(lease, holder="")
+            except Conflict:
+                continue  # a renewal of our own was under way
+            except WireError:
+                pass  # it runs out by itself
+            return
 
     async def _try(self) -> bool:
         lease = await self._read()
+        if self._leaving:
+            return False
         if lease is None:
             await self._create()
             return self.held()
@@ -110,8 +123,8 @@ class Lease:
         if record != self._observed:
             self._observed, self._observed_at = record, time.monotonic()
         duration = lease.spec.lease_duration_seconds or self._timing.duration
-        fresh = time.monotonic() < self._observed_at + duration
-        if holder and holder != self._identity and fresh:
+        self._free_at = self._observed_at + duration
+        if holder and holder != self._identity and time.monotonic() < self._free_at:
             self._held_until = 0.0
             return False
         try:
@@ -143,7 +156,7 @@ class Lease:
         await self._kube.replace(
             f"{self._path}/{self._name}", self._body(lease.metadata.resource_version, holder, transitions)
         )
-        if holder:
+        if holder and not self._leaving:
             self._held_until = started + self._timing.duration - self._timing.margin
 
     def _body(self, version: str, holder: str, transitions: int) -> dict[str, object]:

@@ -52,6 +52,7 @@ class StoredPost:
     root_id: str
     deleted: bool
     props: dict[str, Any]
+    message: str = ""
 
 
 class PooledClient(Client):  # type: ignore[misc]  # the driver carries no types
@@ -185,7 +186,14 @@ class Mattermost:
 
     async def roots(self, channel: str, since: float) -> list[StoredPost]:
         """Our own root posts of a channel, newest first, back to `since` (Unix seconds)."""
-        ours: list[StoredPost] = []
+        return [p for p in await self._roots(channel, since) if p.user_id == self.user_id]
+
+    async def webhook_posts(self, channel: str, since: float) -> list[StoredPost]:
+        """Posts that came through an incoming webhook, newest first, back to `since` (Unix seconds)."""
+        return [p for p in await self._roots(channel, since) if p.props.get("from_webhook") == "true"]
+
+    async def _roots(self, channel: str, since: float) -> list[StoredPost]:
+        found_posts: list[StoredPost] = []
         page = 0
         while True:
             params = {"collapsedThreads": "true", "per_page": PER_PAGE, "page": page}
@@ -193,9 +201,9 @@ class Mattermost:
                 "edits", "roots", partial(self._driver.posts.get_posts_for_channel, channel, params)
             )
             posts = [_stored(found["posts"][post]) for post in found.get("order") or []]
-            ours += [p for p in posts if p.user_id == self.user_id and not p.root_id and not p.deleted]
+            found_posts += [p for p in posts if not p.root_id and not p.deleted]
             if len(posts) < PER_PAGE or posts[-1].create_at < since:
-                return [p for p in ours if p.create_at >= since]
+                return [p for p in found_posts if p.create_at >= since]
             page += 1
 
     async def open_dialog(self, trigger_id: str, url: str, dialog: dict[str, Any]) -> None:
@@ -273,7 +281,9 @@ class Mattermost:
 
         try:
             future = asyncio.get_running_loop().run_in_executor(self._lanes[lane], guarded)
-            result = await asyncio.wait_for(future, DEADLINE)
+            # not wait_for: that of Python 3.11 swallows a cancellation that comes together with the result
+            async with asyncio.timeout(DEADLINE):
+                result = await future
             outcome = "ok"
         except TimeoutError as error:
             outcome = "timeout"
@@ -294,6 +304,7 @@ def _stored(post: dict[str, Any]) -> StoredPost:
         root_id=str(post.get("root_id") or ""),
         deleted=bool(post.get("delete_at")),
         props=post.get("props") or {},
+        message=str(post.get("message") or ""),
     )
 
 

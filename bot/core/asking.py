@@ -8,19 +8,19 @@ command delivered twice finds what it made the first time.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
-
-import msgspec
 
 from bot.core import policy, pools_view
 from bot.core.again import Again
 from bot.core.card import Card, card_of, short_name, wants_posts
 from bot.core.commands import gpu, gputest, nightly
 from bot.core.commands.gputest import CancelRun, ListRuns, RerunRun, ShowStatus, StartRun
+from bot.core.commands.grammar import normalise
 from bot.core.commands.nightly import ShowNightly, SwitchNightly
 from bot.core.commands.spec import CommandSpec, ShowHelp
 from bot.core.dialogs import StartDialog
-from bot.core.effects import Answer, Effect, OpenDialog, PatchWorkflow, SetSuspend, SubmitWorkflow, WakeAt
+from bot.core.effects import Answer, Effect, OpenDialog, PatchWorkflow, Purpose, SetSuspend, SubmitWorkflow, WakeAt
 from bot.core.errors import UserError
 from bot.core.events import CommandTyped, EffectDone, EffectFailed, Trouble
 from bot.core.memory import Cancelled, Request, cancel_patch, write
@@ -28,7 +28,7 @@ from bot.core.nightly import SWITCHED, Switched, view
 from bot.core.render import answers
 from bot.core.render import pools as pool_answers
 from bot.core.runs import Run, channel_of
-from bot.core.settings import Right
+from bot.core.settings import Right, Settings
 from bot.core.signing import DIALOG_SECONDS, Deed, Signed
 from bot.core.state import AskEffect, Asker, Asking, EndedRun, State
 from bot.core.workflow import CronWorkflow, Workflow
@@ -39,18 +39,23 @@ COMMANDS: tuple[CommandSpec, ...] = (gputest.SPEC, nightly.SPEC, gpu.SPEC)
 WAKE_ASK = "ask:"
 """Prefix of the wake-up keys of requests."""
 
+MAX_MENDS = 6
+"""How many mistakes of one line are mended in the line to copy."""
+
 MAX_TRIES = 4
 """How often a create, a patch or a switch is tried before the person is told."""
 
 SHOWN_ENDED, LISTED_ENDED = 5, 20
 """Ended runs that `status` and `list` name."""
 
+_STATUS = f"/{gputest.SPEC.trigger} status"
+
 _ALPHABET = "23456789abcdefghjkmnpqrstvwxyz"  # nothing that is read for something else
 
 
 def typed(state: State, command: CommandTyped, now: float) -> list[Effect]:
     """A command came in: answer it, or start what has to be done first."""
-    asker = Asker(command.request_id, command.user_id, command.user_name, command.channel_id)
+    asker = Asker(command.request_id, command.user_id, command.user_name, command.channel_id, command.aloud)
     known = repeated(state, asker)
     if known is not None:
         return known
@@ -98,7 +103,7 @@ def _gputest(state: State, asker: Asker, command: CommandTyped, now: float) -> l
     try:
         asked = gputest.parse(command.text, settings)
         match asked:
-            case ShowHelp() if not command.text.strip():
+            case ShowHelp() if not normalise(command.text):
                 return _form(state, asker, command.trigger_id, now)
             case ShowHelp():
                 return answer(state, asker, answers.help_text(gputest.SPEC, settings))
@@ -111,10 +116,55 @@ def _gputest(state: State, asker: Asker, command: CommandTyped, now: float) -> l
             case CancelRun():
                 return cancel(state, asker, _running(state, asker, asked.run), now)
             case RerunRun():
-                return _rerun(state, asker, asked)
+                return rerun(state, asker, _again_of(state, asked), asker.request_id)
     except UserError as error:
+        refused = mended(state, asker, error)
         starts = gputest.starts_a_run(command.text)
-        return answer(state, asker, answers.refusal(error) if starts else answers.click_refused(error))
+        return answer(state, asker, answers.refusal(refused) if starts else answers.click_refused(refused))
+
+
+def mended(state: State, asker: Asker, error: UserError) -> UserError:
+    """The error with a line to copy that is understood and allowed; see `_mended`."""
+    return _mended(error, gputest.SPEC, lambda text: _check(state, asker, gputest.parse(text, state.settings)))
+
+
+def _mended(error: UserError, spec: CommandSpec, check: Callable[[str], object]) -> UserError:
+    """The error with a line to copy that passes `check` when sent as it is read; the help where there is none.
+
+    What was typed can be wrong in more than one way, and the line that mends one of them says so of the next.
+    """
+    best = answers.copied(error.suggestion)
+    for _ in range(MAX_MENDS):
+        if not best:
+            break
+        try:
+            check(best.removeprefix(f"/{spec.trigger}"))
+        except UserError as next_one:
+            best = answers.copied(next_one.suggestion)
+        else:
+            return UserError(error.text, best)
+    return UserError(error.text, f"/{spec.trigger} help" if error.suggestion else "")
+
+
+def _check(state: State, asker: Asker, asked: gputest.GpuTest) -> None:
+    """Whether the asker may have that, and it can be had.
+
+    Raises:
+        UserError: not allowed, or no such run.
+    """
+    settings = state.settings
+    match asked:
+        case StartRun():
+            policy.check_run(settings, asker.user_id, asker.channel_id, gputest.parameters(asked, settings))
+        case ShowStatus() | ListRuns():
+            policy.check(settings, Right.LOOK, asker.user_id, asker.channel_id)
+        case CancelRun():
+            may_cancel(state, asker, _running(state, asker, asked.run))
+        case RerunRun():
+            again = _again_of(state, asked)
+            policy.check_run(settings, asker.user_id, asker.channel_id, _judged(settings, again.parameters, again.ref))
+        case ShowHelp():
+            pass
 
 
 def _form(state: State, asker: Asker, trigger_id: str, now: float) -> list[Effect]:
@@ -140,8 +190,7 @@ def start(
         UserError: not allowed.
     """
     settings = state.settings
-    judged = parameters if asked_ref is None else parameters | {settings.parameters.ref: asked_ref}
-    policy.check_run(settings, asker.user_id, asker.channel_id, judged)
+    policy.check_run(settings, asker.user_id, asker.channel_id, _judged(settings, parameters, asked_ref))
     name = run_name(settings.run_prefix, identity, 1)
     effect = SubmitWorkflow(
         id=state.new_id(),
@@ -153,6 +202,10 @@ def start(
         priority=settings.priority,
     )
     return ask(state, Asking(asker, effect, identity=identity))
+
+
+def _judged(settings: Settings, parameters: dict[str, str], asked_ref: str | None) -> dict[str, str]:
+    return parameters if asked_ref is None else parameters | {settings.parameters.ref: asked_ref}
 
 
 def _request(asker: Asker, identity: str, name: str) -> str:
@@ -169,12 +222,12 @@ def run_name(prefix: str, identity: str, try_number: int) -> str:
     return f"{prefix}-{suffix}"
 
 
-def _rerun(state: State, asker: Asker, asked: RerunRun) -> list[Effect]:
+def _again_of(state: State, asked: RerunRun) -> Again:
     ended = _ended_run(state, asked.run)
     again = ended.failed if asked.failed else ended.again
     if again is None:
         raise UserError(answers.nothing_to_rerun(short_name(ended.name)), f"/gputest rerun {short_name(ended.name)}")
-    return rerun(state, asker, again, asker.request_id)
+    return again
 
 
 def rerun(state: State, asker: Asker, again: Again, identity: str) -> list[Effect]:
@@ -192,7 +245,7 @@ def _ended_run(state: State, run: str | None) -> EndedRun:
     held = [short_name(r.workflow.metadata.name) for r in state.runs.values()]
     if run is not None and run in held:
         raise UserError(f"**{run}** has not ended yet.", f"/gputest status {run}")
-    raise UserError(answers.run_unknown(run, [short_name(e.name) for e in known]))
+    raise UserError(answers.run_unknown(run, [short_name(e.name) for e in known]), _STATUS)
 
 
 def _running(state: State, asker: Asker, run: str | None) -> Run:
@@ -204,13 +257,13 @@ def _running(state: State, asker: Asker, run: str | None) -> Run:
             if run in {short_name(name), name}:
                 return candidate
         if any(run in {short_name(e.name), e.name} for e in state.ended.values()):
-            raise UserError(f"**{short_name(run)}** has ended already.")
-        raise UserError(answers.run_unknown(run, [short_name(r.workflow.metadata.name) for r in held]))
+            raise UserError(f"**{short_name(run)}** has ended already.", f"/gputest status {run}")
+        raise UserError(answers.run_unknown(run, [short_name(r.workflow.metadata.name) for r in held]), _STATUS)
     cards = [(r, card_of(r.workflow, state.settings)) for r in held if not r.workflow.ended]
     mine = [r for r, card in cards if card.origin.user_id == asker.user_id]
     if len(mine) != 1:
-        names = ", ".join(f"`{short_name(r.workflow.metadata.name)}`" for r, _ in cards) or "none"
-        raise UserError(f"Which run? Under way: {names}.", "/gputest status")
+        names = ", ".join(f"`{short_name(r.workflow.metadata.name)}`" for r, _ in cards)
+        raise UserError(f"Which run? Under way: {names}." if names else "No run is under way.", _STATUS)
     return mine[0]
 
 
@@ -220,31 +273,46 @@ def cancel(state: State, asker: Asker, run: Run, now: float) -> list[Effect]:
     Raises:
         UserError: not allowed, or it has ended already.
     """
+    may_cancel(state, asker, run)
+    return ask(state, Asking(asker, _cancel_effect(state, asker, run.workflow, now), uid=run.uid))
+
+
+def may_cancel(state: State, asker: Asker, run: Run) -> None:
+    """Whether the asker may stop a run.
+
+    Raises:
+        UserError: not allowed, or it has ended already.
+    """
     card = card_of(run.workflow, state.settings)
     if card.origin.user_id != asker.user_id or not asker.user_id:
         policy.check(state.settings, Right.CANCEL, asker.user_id, asker.channel_id)
     if run.workflow.ended or run.gone:
         raise UserError(answers.ended_already(card))
-    return ask(state, Asking(asker, _cancel_effect(state, asker, run.workflow, now), uid=run.uid))
 
 
 def _cancel_effect(state: State, asker: Asker, workflow: Workflow, now: float) -> PatchWorkflow:
     cancelled = Cancelled(workflow.attempt, asker.user_id, asker.user_name, now)
     meta = workflow.metadata
-    return PatchWorkflow(state.new_id(), meta.namespace, meta.name, cancel_patch(workflow, cancelled), "cancel")
+    return PatchWorkflow(state.new_id(), meta.namespace, meta.name, cancel_patch(workflow, cancelled), Purpose.CANCEL)
 
 
 def _nightly(state: State, asker: Asker, text: str, now: float) -> list[Effect]:
     settings = state.settings
     cron = state.nightly.crons.get(settings.cron)
-    try:
+
+    def check(text: str) -> nightly.Nightly:
         asked = nightly.parse(text)
-        if isinstance(asked, ShowHelp):
-            return answer(state, asker, answers.help_text(nightly.SPEC, settings))
-        right = Right.NIGHTLY if isinstance(asked, SwitchNightly) else Right.LOOK
-        policy.check(settings, right, asker.user_id, asker.channel_id)
+        if not isinstance(asked, ShowHelp):
+            right = Right.NIGHTLY if isinstance(asked, SwitchNightly) else Right.LOOK
+            policy.check(settings, right, asker.user_id, asker.channel_id)
+        return asked
+
+    try:
+        asked = check(text)
     except UserError as error:
-        return answer(state, asker, answers.nothing_changed(error))
+        return answer(state, asker, answers.nothing_changed(_mended(error, nightly.SPEC, check)))
+    if isinstance(asked, ShowHelp):
+        return answer(state, asker, answers.help_text(nightly.SPEC, settings))
     if cron is None:
         return answer(state, asker, answers.nightly_unknown(settings.cron, listed=state.nightly.listed))
     match asked:
@@ -265,8 +333,8 @@ def _gpu(state: State, asker: Asker, text: str, now: float) -> list[Effect]:
             return answer(state, asker, answers.help_text(gpu.SPEC, settings))
         policy.check(settings, Right.LOOK, asker.user_id, asker.channel_id)
     except UserError as error:
-        return answer(state, asker, pool_answers.not_understood(error))
-    seen = pools_view.view(state.pools, _cards(state), settings)
+        return answer(state, asker, pool_answers.not_understood(_mended(error, gpu.SPEC, gpu.parse)))
+    seen = pools_view.view(state.pools, _cards(state), settings, now)
     return answer(state, asker, pool_answers.gpus(asked.part, seen, settings, now))
 
 
@@ -276,7 +344,7 @@ def _switch(state: State, cron: CronWorkflow, switched: Switched) -> SetSuspend:
         namespace=cron.metadata.namespace,
         name=cron.metadata.name,
         suspend=switched.suspend,
-        annotations={SWITCHED: msgspec.json.encode(switched).decode()},
+        annotations={SWITCHED: write(switched)},
     )
 
 
@@ -298,6 +366,8 @@ def answered(state: State, event: EffectDone | EffectFailed, now: float) -> list
         case PatchWorkflow(), Workflow() as workflow:
             return answer(state, asker, answers.being_stopped(short_name(workflow.metadata.name)))
         case SubmitWorkflow(), Workflow() as workflow:
+            if workflow.ended:
+                return answer(state, asker, answers.started_before(short_name(workflow.metadata.name)))
             return answer(state, asker, _started(state, asker, workflow))
         case SetSuspend() as effect, CronWorkflow() as cron:
             text = answers.nightly_switched(view(cron, now), wanted=not effect.suspend)
@@ -310,14 +380,19 @@ def _again(state: State, asking: Asking, event: EffectFailed, now: float) -> lis
     tries = asking.tries + 1
     final = event.trouble in {Trouble.REFUSED, Trouble.GONE} or isinstance(asking.effect, OpenDialog)
     if tries > MAX_TRIES or final:
-        return answer(state, asking.asker, _gave_up(asking, event))
+        return _not_done(state, asking.asker, _gave_up(asking, event))
     effect = _next_try(state, asking, event, tries, now)
     if effect is None:
-        return answer(state, asking.asker, answers.ended_meanwhile())
+        return _not_done(state, asking.asker, answers.ended_meanwhile())
     state.asking[effect.id] = replace(asking, effect=effect, tries=tries)
     if event.trouble in {Trouble.EXISTS, Trouble.CONFLICT}:
         return [effect]
     return [WakeAt(WAKE_ASK + effect.id, now + max(event.retry_after or 0.0, 2.0 ** (tries - 2)))]
+
+
+def _not_done(state: State, asker: Asker, text: str) -> list[Effect]:
+    """Say that nothing came of it. A form shows errors alone, and stays open with them, to be sent again."""
+    return [Answer(asker.request_id, "", (("", text),))] if asker.form else answer(state, asker, text)
 
 
 def _next_try(state: State, asking: Asking, event: EffectFailed, tries: int, now: float) -> AskEffect | None:
@@ -359,7 +434,7 @@ def _started(state: State, asker: Asker, workflow: Workflow) -> str:
     settings = state.settings
     posts = wants_posts(workflow, settings)
     channel = channel_of(workflow, settings)
-    if posts and channel == asker.channel_id:
+    if posts and channel == asker.channel_id and not asker.aloud:
         return ""  # the card is the answer
     return answers.started(short_name(workflow.metadata.name), settings.channels.name(channel), posts=posts)
 
@@ -379,6 +454,8 @@ def _status(state: State, run: str | None) -> str:
         return answers.status(cards, ended[:SHOWN_ENDED], settings, listed=state.listed)
     lines = [answers.run_line(card, settings) for card in cards if run in {card.short, card.name}]
     lines += [answers.ended_line(short, e) for short, e in ended if run in {short, e.name}]
+    if not lines and not state.listed:
+        return answers.status((), (), settings, listed=False)
     return "\n".join(lines) or answers.run_not_found(run, [c.short for c in cards] + [short for short, _ in ended])
 
 

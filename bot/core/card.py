@@ -11,9 +11,21 @@ from enum import StrEnum
 
 from bot.core.memory import Cancelled, Request, read_cancelled, read_request
 from bot.core.progress import Progress
-from bot.core.results import Results
+from bot.core.results import NoResults, Results
 from bot.core.settings import Settings
-from bot.core.verdict import Outcome, deleted_outcome, expand_models, judge, results_of, test_node
+from bot.core.verdict import (
+    Outcome,
+    Reach,
+    cause_of,
+    deleted_outcome,
+    expand_models,
+    is_unplaced,
+    judge,
+    reach_of,
+    results_of,
+    test_node,
+    warmup_node,
+)
 from bot.core.workflow import CREATOR_LABEL, CRON_LABEL, Node, Workflow
 
 
@@ -71,7 +83,11 @@ class Card:
     since: datetime | None = None
     """When this stage began, as far as Argo says."""
     detail: str = ""
-    """Argo's or the scheduler's words on why it waits."""
+    """Argo's or the scheduler's words on why it waits; at the end, why there are no results."""
+    behind: tuple[str, ...] = ()
+    """Short names of the runs that hold what it waits for."""
+    lock: str = ""
+    """Name of the lock that they hold."""
     outcome: Outcome | None = None
     commit: str = ""
     seconds: int | None = None
@@ -105,7 +121,7 @@ def instant(text: str | None) -> datetime | None:
     except ValueError:
         return None
     value = value if value.tzinfo else value.replace(tzinfo=UTC)
-    return value if value.year > 1970 else None
+    return value if 1970 < value.year < 9999 else None
 
 
 def origin_of(workflow: Workflow) -> Origin:
@@ -158,18 +174,13 @@ def stage_of(workflow: Workflow, settings: Settings) -> tuple[Stage, Node | None
     if test is not None:
         if test.phase != "Pending":
             return Stage.TESTING, test
-        return (Stage.WAITING if _unplaced(test) else Stage.WARMING), test
-    warmup = next((n for n in workflow.nodes.values() if n.template == settings.steps.warmup and not n.is_exit), None)
+        return (Stage.WAITING if is_unplaced(test) else Stage.WARMING), test
+    warmup = warmup_node(workflow, settings)
     if warmup is None:
         return Stage.QUEUED, None
-    if warmup.phase == "Pending" and _unplaced(warmup):
+    if warmup.phase == "Pending" and is_unplaced(warmup):
         return Stage.WAITING, warmup
     return Stage.WARMING, warmup
-
-
-def _unplaced(node: Node) -> bool:
-    """No node yet: the scheduler said so, or nobody has said anything (a fresh pod, a scheduling gate)."""
-    return not node.message or node.message.startswith(("Unschedulable", "pods ")) or "exceeded quota" in node.message
 
 
 def card_of(workflow: Workflow, settings: Settings, notes: tuple[str, ...] = (), *, deleted: bool = False) -> Card:
@@ -195,10 +206,12 @@ def card_of(workflow: Workflow, settings: Settings, notes: tuple[str, ...] = (),
         asked=asked_of(workflow, settings),
         origin=origin_of(workflow),
         since=finished if stage is Stage.ENDED else since,
-        detail=_detail(workflow, stage, node),
+        detail=_detail(workflow, settings, stage, node),
+        behind=_behind(workflow) if stage is Stage.QUEUED else (),
+        lock=_lock(workflow) if stage is Stage.QUEUED else "",
         outcome=outcome,
         commit=results.commit if results else "",
-        seconds=int((finished - started).total_seconds()) if outcome and started and finished else None,
+        seconds=_length(started, finished) if outcome else None,
         link=_link(workflow, settings),
         notes=notes,
         uid=workflow.metadata.uid,
@@ -207,9 +220,30 @@ def card_of(workflow: Workflow, settings: Settings, notes: tuple[str, ...] = (),
     )
 
 
-def _detail(workflow: Workflow, stage: Stage, node: Node | None) -> str:
+def _length(started: datetime | None, finished: datetime | None) -> int | None:
+    """Seconds of an attempt; unknown where one of the clocks that wrote the two times was wrong."""
+    if started is None or finished is None or finished < started:
+        return None
+    return int((finished - started).total_seconds())
+
+
+def _behind(workflow: Workflow) -> tuple[str, ...]:
+    """Who holds the locks: `namespace/workflow`, or with a node's id behind it (sync/manager.go)."""
+    holders = [holder for w in workflow.waiting for holder in w.holders or [w.holder]]
+    return tuple(dict.fromkeys(short_name(h.split("/")[1]) for h in holders if "/" in h))
+
+
+def _lock(workflow: Workflow) -> str:
+    """The lock's own name: the last part of `namespace/Mutex/name`."""
+    return next((part.rsplit("/", 1)[-1] for w in workflow.waiting for part in (w.mutex, w.semaphore) if part), "")
+
+
+def _detail(workflow: Workflow, settings: Settings, stage: Stage, node: Node | None) -> str:
     if stage is Stage.QUEUED:
         return workflow.message
+    if stage is Stage.FINISHING and isinstance(results_of(workflow, settings), NoResults):
+        words = [cause_of(workflow, settings), "" if reach_of(workflow, settings) is Reach.TESTS else "no test ran"]
+        return "; ".join(word for word in words if word)
     if stage in {Stage.WAITING, Stage.WARMING} and node is not None and node.phase == "Pending":
         return node.message
     return ""

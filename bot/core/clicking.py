@@ -7,9 +7,8 @@ two clicks at once, or one replayed, make one run.
 
 from __future__ import annotations
 
-from bot.core import policy
 from bot.core.again import Again
-from bot.core.asking import answer, ask, cancel, repeated, rerun, slow_down, start
+from bot.core.asking import answer, ask, cancel, may_cancel, mended, repeated, rerun, slow_down, start
 from bot.core.card import card_of
 from bot.core.commands import gputest
 from bot.core.dialogs import CancelDialog
@@ -18,7 +17,6 @@ from bot.core.errors import UserError
 from bot.core.events import Clicked, DialogSubmitted
 from bot.core.render import answers
 from bot.core.runs import Run
-from bot.core.settings import Right
 from bot.core.signing import DIALOG_SECONDS, Deed, Signed
 from bot.core.state import Asker, Asking, State
 
@@ -32,7 +30,7 @@ def clicked(state: State, event: Clicked, now: float) -> list[Effect]:
     try:
         return _clicked(state, asker, event, now)
     except UserError as error:
-        return answer(state, asker, answers.click_refused(error))
+        return answer(state, asker, answers.click_refused(mended(state, asker, error)))
 
 
 def _clicked(state: State, asker: Asker, event: Clicked, now: float) -> list[Effect]:
@@ -50,9 +48,8 @@ def _clicked(state: State, asker: Asker, event: Clicked, now: float) -> list[Eff
 
 def _ask_cancel(state: State, asker: Asker, event: Clicked, now: float) -> list[Effect]:
     run = _run(state, event.signed)
+    may_cancel(state, asker, run)
     card = card_of(run.workflow, state.settings)
-    if card.origin.user_id != asker.user_id:
-        policy.check(state.settings, Right.CANCEL, asker.user_id, asker.channel_id)
     done = None if run.progress is None else sum(1 for m in run.progress.models if not m.running)
     form = CancelDialog(card.short, card.origin.user_name, done, len(card.asked.models))
     signed = Signed(
@@ -70,7 +67,10 @@ def _ask_cancel(state: State, asker: Asker, event: Clicked, now: float) -> list[
 
 
 def _rerun(state: State, asker: Asker, signed: Signed) -> list[Effect]:
-    models = signed.parameters.get(state.settings.parameters.models, "")
+    names = state.settings.parameters
+    if not {names.models, names.epochs, names.ref, names.pool, names.scope, names.notify} <= signed.parameters.keys():
+        raise UserError(f"I was set up anew since; that button can't start {signed.short} again.")
+    models = signed.parameters[names.models]
     again = Again(signed.parameters, signed.ref, 0, failed=False)
     return rerun(state, asker, again, f"rerun {signed.uid} {signed.attempt} {models}")
 
@@ -87,7 +87,7 @@ def _run(state: State, signed: Signed) -> Run:
 
 def submitted(state: State, event: DialogSubmitted, now: float) -> list[Effect]:
     """A dialog was sent off. What is wrong keeps it open, with the reason at its field."""
-    asker = Asker(event.request_id, event.user_id, event.user_name, event.channel_id)
+    asker = Asker(event.request_id, event.user_id, event.user_name, event.channel_id, form=True)
     known = repeated(state, asker)
     if known is not None:
         return known

@@ -6,11 +6,27 @@ Effects with an `id` come back as `EffectDone` or `EffectFailed`; the others do 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from bot.core.card import Card
 from bot.core.dialogs import CancelDialog, StartDialog
 from bot.core.memory import Patch
 from bot.core.signing import Signed
+
+
+class Purpose(StrEnum):
+    """What a patch of a Workflow is for. Each is a write that a crash can follow: a test kills the bot after each."""
+
+    CLAIM = "claim"
+    CLAIM_AGAIN = "claim-again"
+    SEE = "see"
+    JOURNAL = "journal"
+    REMEMBER = "remember"
+    FORGET_CARD = "forget-card"
+    RELEASE = "release"
+    LET_GO = "let-go"
+    SHUT_DOWN = "shut-down"
+    CANCEL = "cancel"
 
 
 @dataclass(frozen=True)
@@ -21,7 +37,7 @@ class PatchWorkflow:
     namespace: str
     name: str
     patch: Patch
-    purpose: str
+    purpose: Purpose
 
 
 @dataclass(frozen=True)
@@ -52,6 +68,17 @@ class EditCard:
 
 
 @dataclass(frozen=True)
+class ExitPost:
+    """The post by which a run's own exit step may have spoken, where nobody took its call."""
+
+    uid: str
+    attempt: str
+    channels: tuple[str, ...]
+    since: float
+    """Unix seconds; it is not older."""
+
+
+@dataclass(frozen=True)
 class SayInThread:
     """Post the parts that the thread does not hold yet, in order. Done: None."""
 
@@ -61,6 +88,23 @@ class SayInThread:
     key: str
     """`uid:attempt`; with a part's key it is kept in the reply's props."""
     parts: tuple[tuple[str, str], ...]
+    unless: ExitPost | None = None
+    """Where that post is found, the part called `notice` is not said: it would ring a second time."""
+
+
+@dataclass(frozen=True)
+class CheckPosts:
+    """Compare what stands in the chat about a run with what should. Done: the card's id. GONE: there is no card.
+
+    Of a card or a reply that stands there twice the oldest stays. A card that somebody else changed is made to look
+    like `card` again; None for one that nobody minds any more.
+    """
+
+    id: str
+    channel: str
+    key: str
+    card: Card | None
+    since: float
 
 
 @dataclass(frozen=True)
@@ -143,6 +187,7 @@ Effect = (
     | PostCard
     | EditCard
     | SayInThread
+    | CheckPosts
     | SubmitWorkflow
     | SetSuspend
     | OpenDialog

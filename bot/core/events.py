@@ -81,6 +81,8 @@ class CommandTyped:
     team_id: str = ""
     trigger_id: str = ""
     """Opens a dialog for three seconds; "" where the command did not come from a slash."""
+    aloud: bool = False
+    """It was typed as a post, and is answered in its thread."""
 
 
 @dataclass(frozen=True)

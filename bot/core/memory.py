@@ -57,10 +57,18 @@ class Memory(msgspec.Struct, frozen=True):
     journal: tuple[Ended, ...] = ()
     reported: str = ""  # the attempt whose end was said last
     seen: str = ""  # the attempt that was last seen alive
+    missed: str = ""  # the attempt before which one ended unseen
 
     def ended(self, attempt: str) -> Ended | None:
         """The journaled end of that attempt, None where it was not journaled."""
         return next((entry for entry in self.journal if entry.attempt == attempt), None)
+
+    def with_sight(self, attempt: str) -> Memory:
+        """The same memory, with that attempt seen alive; an earlier one of which no end is known was missed."""
+        if not attempt or attempt == self.seen:
+            return self
+        known = not self.seen or self.seen == self.reported or self.ended(self.seen) is not None
+        return msgspec.structs.replace(self, seen=attempt, missed=self.missed if known else attempt)
 
     def with_end(self, entry: Ended) -> Memory:
         """The same memory with that end journaled; the oldest entries give way."""
@@ -98,8 +106,11 @@ def clip(text: str, limit: int) -> str:
 
 def read_memory(workflow: Workflow) -> Memory | None:
     """The memory of this very object; None for none, a copied one, or one that can't be read."""
+    text = workflow.annotations.get(RUN_ANNOTATION)
+    if not text:
+        return None
     try:
-        memory = _MEMORY.decode(workflow.annotations.get(RUN_ANNOTATION, ""))
+        memory = _MEMORY.decode(text)
     except (msgspec.ValidationError, msgspec.DecodeError):
         return None
     return memory if memory.uid == workflow.metadata.uid and memory.v == 1 else None
@@ -107,8 +118,11 @@ def read_memory(workflow: Workflow) -> Memory | None:
 
 def read_request(workflow: Workflow) -> Request | None:
     """Who asked in the chat; None where nobody did or the annotation came with a copy."""
+    text = workflow.annotations.get(REQUEST_ANNOTATION)
+    if not text:
+        return None
     try:
-        request = _REQUEST.decode(workflow.annotations.get(REQUEST_ANNOTATION, ""))
+        request = _REQUEST.decode(text)
     except (msgspec.ValidationError, msgspec.DecodeError):
         return None
     return request if request.name == workflow.metadata.name else None
@@ -116,15 +130,18 @@ def read_request(workflow: Workflow) -> Request | None:
 
 def read_cancelled(workflow: Workflow) -> Cancelled | None:
     """Who stopped this attempt from the chat; None where nobody did."""
+    text = workflow.annotations.get(CANCEL_ANNOTATION)
+    if not text:
+        return None
     try:
-        cancelled = _CANCELLED.decode(workflow.annotations.get(CANCEL_ANNOTATION, ""))
+        cancelled = _CANCELLED.decode(text)
     except (msgspec.ValidationError, msgspec.DecodeError):
         return None
     stopped = bool(workflow.spec.shutdown)
     return cancelled if stopped and cancelled.attempt in {workflow.attempt, ""} else None
 
 
-def write(value: Memory | Request | Cancelled) -> str:
+def write(value: msgspec.Struct) -> str:
     """The annotation's text: JSON in plain ASCII, and `<`, `>`, `&` escaped as well.
 
     The API server tests strings of a patch by their JSON bytes, not by what they mean (evanphx/json-patch), and its

@@ -72,7 +72,8 @@ def _switched(cron: CronWorkflow) -> Switched | None:
         switched = _DECODER.decode((cron.metadata.annotations or {}).get(SWITCHED, ""))
     except (msgspec.ValidationError, msgspec.DecodeError):
         return None
-    return switched if switched.suspend == cron.suspended else None
+    return switched if switched.suspend == cron.suspended and 0 < switched.at < _FAR else None
 
 
+_FAR = 32503680000.0  # the year 3000: what is beyond can't be shown in every zone
 _DECODER = msgspec.json.Decoder(Switched)

@@ -6,10 +6,13 @@ turned into ids at the start: a name can change hands, an id can't.
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 
 from bot.core.commands.gputest import SPEC
+from bot.core.commands.grammar import written
 from bot.core.errors import UserError
+from bot.core.render.escape import code
 from bot.core.settings import Right, Role, Settings
 
 
@@ -43,15 +46,14 @@ def check_run(settings: Settings, user_id: str, channel_id: str, wanted: dict[st
     check(settings, Right.RUN, user_id, channel_id)
     names = settings.parameters
     complaints = [
-        _complaint(role, wanted[names.epochs], wanted[names.pool], wanted[names.ref])
+        (_complaint(role, wanted[names.epochs], wanted[names.pool], wanted[names.ref]), _within(settings, role, wanted))
         for role in roles_of(settings, user_id, channel_id)
         if Right.RUN in role.may
     ]
-    if all(complaints):
-        key, text = min((c for c in complaints if c is not None), key=lambda c: len(c[1]))
-        raise UserError(
-            text + _who_could(settings, wanted, channel_id), _within(settings, user_id, channel_id, key, wanted)
-        )
+    if all(text for text, _ in complaints):
+        # of several roles the one that leaves something to copy, and has the least to say
+        text, best = min(complaints, key=lambda complaint: (not complaint[1], len(complaint[0])))
+        raise UserError(text + _who_could(settings, wanted, channel_id), best)
 
 
 def may_ref(role: Role, ref: str) -> bool:
@@ -59,30 +61,52 @@ def may_ref(role: Role, ref: str) -> bool:
     return any(fnmatchcase(ref, pattern) for pattern in role.refs)
 
 
-def _complaint(role: Role, epochs: str, pool: str, ref: str) -> tuple[str, str] | None:
-    if int(epochs) > role.max_epochs:
-        return "epochs", f"epochs={epochs} is over your limit of {role.max_epochs}."
-    if "*" not in role.pools and pool not in role.pools:
-        return "pool", f"Pool `{pool}` is not for you; yours: {', '.join(role.pools) or 'none'}."
+def _number(epochs: str) -> int | None:
+    """Whoever starts a run without the bot may write anything there."""
+    return int(epochs) if re.fullmatch("[0-9]{1,9}", epochs) and int(epochs) else None
+
+
+def _may_pool(role: Role, pool: str) -> bool:
+    return "*" in role.pools or pool in role.pools
+
+
+def _complaint(role: Role, epochs: str, pool: str, ref: str) -> str:
+    """What of it goes beyond the role, "" for nothing."""
+    number = _number(epochs)
+    if number is None:
+        return f"epochs={code(epochs, 60)} is no whole number from 1 up."
+    if number > role.max_epochs:
+        return f"epochs={number} is over your limit of {role.max_epochs}."
+    if not _may_pool(role, pool):
+        return f"Pool {code(pool, 60)} is not for you; yours: {', '.join(role.pools) or 'none'}."
     if not may_ref(role, ref):
         shown = ", ".join(f"`{p}`" for p in role.refs) or "nothing"
         return (
-            "ref",
-            f"Ref `{ref}` is not among those you may run, since GPU pods hold data and keys. You may run {shown}.",
+            f"Ref {code(ref)} is not among those you may run, since GPU pods hold data and keys. You may run {shown}."
         )
-    return None
+    return ""
 
 
-def _within(settings: Settings, user_id: str, channel_id: str, key: str, wanted: dict[str, str]) -> str:
-    """The same line inside the limits, to copy."""
-    role = next(r for r in roles_of(settings, user_id, channel_id) if Right.RUN in r.may)
-    names = settings.parameters
-    asked = {"models": wanted[names.models], "epochs": wanted[names.epochs]}
-    if key == "epochs":
-        asked["epochs"] = str(role.max_epochs)
-    if set(asked["models"].split(",")) == set(settings.model_names):
-        asked["models"] = "all"
-    return f"/{SPEC.trigger} " + " ".join(f"{k}={v}" for k, v in asked.items())
+def _within(settings: Settings, role: Role, wanted: dict[str, str]) -> str:
+    """The same run inside the limits of a role, as a line to copy; "" where there is none."""
+    names, defaults = settings.parameters, settings.defaults
+    pools = [pool for pool in (wanted[names.pool], *(p.name for p in settings.pools)) if _may_pool(role, pool)]
+    refs = [
+        ref for ref in (wanted[names.ref], defaults.ref, *role.refs) if may_ref(role, ref) and not set(ref) & set("*?[")
+    ]
+    epochs = min(_number(wanted[names.epochs]) or defaults.epochs, role.max_epochs)
+    if not pools or not refs or epochs < 1:
+        return ""
+    models = wanted[names.models]
+    pairs = {
+        "models": "all" if set(models.split(",")) == set(settings.model_names) else models,
+        "scope": wanted[names.scope] if wanted[names.scope] != defaults.scope else "",
+        "epochs": str(epochs),
+        "ref": refs[0] if refs[0] != defaults.ref else "",
+        "pool": pools[0] if pools[0] != defaults.pool else "",
+        "notify": wanted[names.notify] if wanted[names.notify] != str(defaults.notify).lower() else "",
+    }
+    return f"/{SPEC.trigger} {written((), {key: value for key, value in pairs.items() if value})}"
 
 
 def _who_could(settings: Settings, wanted: dict[str, str], channel_id: str) -> str:
@@ -90,8 +114,7 @@ def _who_could(settings: Settings, wanted: dict[str, str], channel_id: str) -> s
     able = [
         role
         for role in settings.roles
-        if Right.RUN in role.may
-        and _complaint(role, wanted[names.epochs], wanted[names.pool], wanted[names.ref]) is None
+        if Right.RUN in role.may and _complaint(role, wanted[names.epochs], wanted[names.pool], wanted[names.ref]) == ""
     ]
     return _named(able, channel_id)
 

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from bot.core import asking, clicking, pools, runs
 from bot.core.again import everything, what_failed
-from bot.core.card import card_of
+from bot.core.card import card_of, instant
 from bot.core.effects import Effect, StopFollowing, WakeAt
 from bot.core.events import (
     Clicked,
@@ -33,7 +33,7 @@ from bot.core.events import (
 )
 from bot.core.memory import read_memory
 from bot.core.runs import Moment, Run
-from bot.core.state import EndedRun, State
+from bot.core.state import EndedRun, Parting, State
 from bot.core.workflow import CronWorkflow, Workflow
 
 WAKE_RUN = "run:"
@@ -88,8 +88,7 @@ def react(state: State, event: Event, now: float) -> list[Effect]:
         case Woke():
             return _woke(state, event.key, now)
         case Swept():
-            state.aside.clear()
-            return _all_runs(state, now)
+            return _swept(state, now)
         case _:
             assert_never(event)
 
@@ -128,6 +127,9 @@ def _changed(state: State, workflow: Workflow, now: float) -> list[Effect]:
     if run is None:
         if not runs.is_owed(workflow, state.installed_at):
             _remember(state, workflow)
+            finished = instant(workflow.status.finished_at if workflow.status else None)
+            if finished is not None:
+                _part(state, workflow, finished.timestamp() + state.settings.linger_seconds, now)
             return []
         run = state.runs[uid] = Run(workflow)
     runs.observe(run, workflow, now)
@@ -194,11 +196,11 @@ def _advance(state: State, run: Run, now: float) -> list[Effect]:
     """The next step of a run, its wake-up, or its end in our memory."""
     if not state.leader:
         if run.gone or not runs.is_owed(run.workflow, state.installed_at):
-            return _forget(state, run)
+            return _forget(state, run, now)
         return []
     moment = _moment(state, now)
     if run.pending is None and runs.is_settled(run, moment):
-        return _forget(state, run)
+        return _forget(state, run, now)
     followed = runs.follow(run, moment)
     effects: list[Effect] = [followed] if followed is not None else []
     effect = runs.next_effect(run, moment)
@@ -212,9 +214,30 @@ def _advance(state: State, run: Run, now: float) -> list[Effect]:
     return [*effects, WakeAt(key, when)]
 
 
-def _forget(state: State, run: Run) -> list[Effect]:
+def _swept(state: State, now: float) -> list[Effect]:
+    """Compare everything held with what is stored, and look once more at what was let go a while ago."""
+    state.aside.clear()
+    for run in state.runs.values():
+        run.check = True
+    state.partings = {uid: parting for uid, parting in state.partings.items() if now < parting.until}
+    if not state.leader:
+        return []
+    partings = [parting for uid, parting in state.partings.items() if uid not in state.runs]
+    looks: list[Effect] = [runs.check_posts(state.new_id(), parting.memory, None) for parting in partings]
+    return _all_runs(state, now) + looks
+
+
+def _part(state: State, workflow: Workflow, until: float, now: float) -> None:
+    """Keep an eye on a run that was let go."""
+    memory, known = read_memory(workflow), state.partings.get(workflow.metadata.uid)
+    if memory is not None and memory.post and now < until and (known is None or known.until < until):
+        state.partings[workflow.metadata.uid] = Parting(memory, until)
+
+
+def _forget(state: State, run: Run, now: float) -> list[Effect]:
     del state.runs[run.uid]
     _remember(state, run.workflow)
+    _part(state, run.workflow, now + state.settings.linger_seconds, now)
     return [StopFollowing(run.uid)] if run.followed else []
 
 

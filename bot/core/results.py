@@ -31,6 +31,9 @@ class SuiteStatus(StrEnum):
 
 RED = frozenset({SuiteStatus.FAILED, SuiteStatus.BROKEN, SuiteStatus.TIMED_OUT, SuiteStatus.KILLED})
 
+RAN = frozenset({SuiteStatus.PASSED, SuiteStatus.FAILED, SuiteStatus.TIMED_OUT, SuiteStatus.KILLED})
+"""A suite of these got as far as testing."""
+
 
 class Suite(msgspec.Struct, frozen=True):
     """One `cargo test` call of the matrix."""
@@ -48,6 +51,11 @@ class Suite(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     failed_tests: list[str] = []
     tail: str = ""
+
+    @property
+    def interrupted(self) -> bool:
+        """The run was stopped while it ran: killed, and without an exit code, since nothing ended by itself."""
+        return self.status is SuiteStatus.KILLED and self.exit_code is None
 
 
 class BuildError(msgspec.Struct, frozen=True):
@@ -82,6 +90,13 @@ class Results(msgspec.Struct, frozen=True):
     build: Build | None = None
     suites: list[Suite] = []
     complete: bool = False
+
+    @property
+    def planned(self) -> bool:
+        """Every suite is listed, reached or not: the runner writes its whole plan from the start, as unknown."""
+        listed = {suite.model for suite in self.suites}
+        open_ones = any(suite.status is SuiteStatus.UNKNOWN or suite.interrupted for suite in self.suites)
+        return open_ones and bool(self.models) and listed.issuperset(self.models)
 
 
 class NoResults(msgspec.Struct, frozen=True):

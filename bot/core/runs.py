@@ -2,8 +2,10 @@
 
 The steps, in this order, each one effect, each safe to repeat:
 
-    claim -> journal the end -> post the card -> remember the card -> edit the card
+    claim -> journal the end -> post the card -> remember the card -> edit the card -> remember the attempt
           -> say failures and notice in the thread -> release
+
+and once a sweep, where none of these is missing: compare what stands in the chat with what should.
 
 `next_effect` looks at the Workflow, its memory and what this process knows, and returns the first step that is
 missing. Nothing else decides what is said about a run.
@@ -17,7 +19,17 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from bot.core.card import Card, OriginKind, Stage, card_of, instant, origin_of, stage_of, wants_posts
-from bot.core.effects import EditCard, FollowLog, PatchWorkflow, PostCard, SayInThread, StopFollowing
+from bot.core.effects import (
+    CheckPosts,
+    EditCard,
+    ExitPost,
+    FollowLog,
+    PatchWorkflow,
+    PostCard,
+    Purpose,
+    SayInThread,
+    StopFollowing,
+)
 from bot.core.events import EffectDone, EffectFailed, Trouble
 from bot.core.memory import (
     FINALIZER,
@@ -35,13 +47,18 @@ from bot.core.memory import (
 from bot.core.progress import Marker, Progress, advance
 from bot.core.render.thread import Part, failure_parts, notice, summary
 from bot.core.settings import Settings
+from bot.core.verdict import exit_step_said
 from bot.core.workflow import Workflow
 
-CLAIM, CLAIM_AGAIN, JOURNAL, REMEMBER, FORGET_CARD, RELEASE, SHUT_DOWN = (
-    "claim", "claim-again", "journal", "remember", "forget-card", "release", "shut-down",
-)  # fmt: skip
+RunEffect = PatchWorkflow | PostCard | EditCard | SayInThread | CheckPosts
 
-RunEffect = PatchWorkflow | PostCard | EditCard | SayInThread
+LOOK_BACK = 300.0
+"""Seconds before the claim from which on a card is looked for: the clocks of two replicas and of the chat differ."""
+
+DAY, CLOCK_SKEW = 86400.0, 300.0
+
+LONGEST_DOUBLING = 16
+"""Failures in a row after which the pause grows no more; a day without chat is thousands of them."""
 
 UNSEEN = "An earlier attempt ended while I was away; its results are not known."
 
@@ -64,6 +81,8 @@ class Run:
     edited_at: float = 0.0
     said: set[str] = field(default_factory=set)
     """Attempts whose notice and failures stand in the thread."""
+    check: bool = True
+    """What stands in the chat is still to be compared with what should: a sweep came, or others may have spoken."""
     card_lost: bool = False
     deleting_since: float | None = None
     gone: bool = False
@@ -102,7 +121,7 @@ def is_owed(workflow: Workflow, installed_at: float) -> bool:
     """Whether anything is still to be said about this run.
 
     An end before the bot's installation is not owed unless it carries our finalizer: a first start beside ten
-    thousand old runs says nothing about them.
+    thousand old runs says nothing about them. One of the very second of the installation is: times are whole seconds.
     """
     memory = read_memory(workflow)
     if workflow.ended and memory is not None and memory.reported == workflow.attempt:
@@ -111,7 +130,7 @@ def is_owed(workflow: Workflow, installed_at: float) -> bool:
         return True
     status = workflow.status
     finished = instant(status.finished_at if status else None)
-    return finished is not None and finished.timestamp() > installed_at
+    return finished is not None and finished.timestamp() >= installed_at
 
 
 def is_older(workflow: Workflow, than: Workflow) -> bool:
@@ -135,6 +154,7 @@ def observe(run: Run, workflow: Workflow, now: float) -> None:
 def doubt(run: Run) -> None:
     """Another process may have spoken meanwhile: what this one knew of the chat is not known any more."""
     run.shown, run.said, run.born_here, run.failures, run.not_before = None, set(), False, 0, 0.0
+    run.check = True
     run.followed, run.progress = "", None
 
 
@@ -155,17 +175,15 @@ def desired_card(run: Run, moment: Moment) -> Card:
 
 
 def _missed_an_end(run: Run) -> bool:
-    memory = run.memory
-    if memory is None or not memory.seen or memory.seen == run.workflow.attempt:
-        return False
-    return memory.ended(memory.seen) is None and memory.reported != memory.seen
+    attempt = run.workflow.attempt
+    return run.memory is not None and bool(attempt) and run.memory.with_sight(attempt).missed == attempt
 
 
 def next_effect(run: Run, moment: Moment) -> RunEffect | None:
     """The first step that is missing, None where nothing is or something is under way."""
     if run.pending is not None or moment.now < run.not_before:
         return None
-    return _hold(run, moment) or _show(run, moment) or _finish(run, moment)
+    return _hold(run, moment) or _show(run, moment) or _see(run, moment) or _finish(run, moment) or _check(run, moment)
 
 
 def wake_at(run: Run, moment: Moment) -> float | None:
@@ -212,19 +230,21 @@ def _hold(run: Run, moment: Moment) -> RunEffect | None:
             return None  # released
         claimed = _new_memory(workflow, moment)
         if memory is not None:
-            claimed = msgspec.structs.replace(memory, seen=workflow.attempt or memory.seen)
-        purpose = CLAIM if memory is None else CLAIM_AGAIN
+            claimed = memory.with_sight(workflow.attempt)
+        purpose = Purpose.CLAIM if memory is None else Purpose.CLAIM_AGAIN
         return _patch(run, moment, claim_patch(workflow, claimed), purpose)
     if run.card_lost:
-        fresh = msgspec.structs.replace(memory, gen=memory.gen + 1, post="")
-        return _patch(run, moment, memory_patch(workflow, fresh), FORGET_CARD)
+        # who takes over from us waits for our POST as after a claim
+        fresh = msgspec.structs.replace(memory, gen=memory.gen + 1, post="", claimed_at=moment.now)
+        return _patch(run, moment, memory_patch(workflow, fresh), Purpose.FORGET_CARD)
     if workflow.metadata.deletion_timestamp and not workflow.ended and not workflow.spec.shutdown:
-        return _patch(run, moment, shutdown_patch(workflow, "Terminate"), SHUT_DOWN)
+        return _patch(run, moment, shutdown_patch(workflow, "Terminate"), Purpose.SHUT_DOWN)
     if is_over(run, moment) and memory.ended(workflow.attempt) is None:
         card = desired_card(run, moment)
         verdict = card.outcome.verdict if card.outcome else ""
         entry = Ended(attempt=workflow.attempt, verdict=verdict, summary=summary(card))
-        return _patch(run, moment, memory_patch(workflow, memory.with_end(entry)), JOURNAL)
+        ended = memory.with_sight(workflow.attempt).with_end(entry)
+        return _patch(run, moment, memory_patch(workflow, ended), Purpose.JOURNAL)
     return None
 
 
@@ -240,11 +260,11 @@ def _show(run: Run, moment: Moment) -> RunEffect | None:
         if look and not run.doubtful and moment.now < ready and not run.gone:
             run.not_before = ready  # whoever claimed it may still be posting
             return None
-        key, since = f"{run.uid}:{memory.gen}", memory.claimed_at - 300
+        key, since = f"{run.uid}:{memory.gen}", memory.claimed_at - LOOK_BACK
         return _pending(run, PostCard(moment.effect_id, key, memory.channel, card, look, since))
     if memory.post != run.post and not run.gone:
-        seen = msgspec.structs.replace(memory, post=run.post, seen=run.workflow.attempt or memory.seen)
-        return _patch(run, moment, memory_patch(run.workflow, seen), REMEMBER)
+        seen = msgspec.structs.replace(memory.with_sight(run.workflow.attempt), post=run.post)
+        return _patch(run, moment, memory_patch(run.workflow, seen), Purpose.REMEMBER)
     return _edit(run, moment, card, memory)
 
 
@@ -255,6 +275,14 @@ def _edit(run: Run, moment: Moment, card: Card, memory: Memory) -> RunEffect | N
     if settled and moment.now < run.edited_at + moment.settings.coalesce_seconds:
         return None
     return _pending(run, EditCard(moment.effect_id, run.post, memory.channel, f"{run.uid}:{memory.gen}", card))
+
+
+def _see(run: Run, moment: Moment) -> RunEffect | None:
+    """Remember that this attempt was seen alive: its end might come, and `argo retry` too, while nobody looks."""
+    memory, workflow = run.memory, run.workflow
+    if memory is None or is_over(run, moment) or memory.with_sight(workflow.attempt) == memory:
+        return None
+    return _patch(run, moment, memory_patch(workflow, memory.with_sight(workflow.attempt)), Purpose.SEE)
 
 
 def _finish(run: Run, moment: Moment) -> RunEffect | None:
@@ -272,15 +300,29 @@ def _finish(run: Run, moment: Moment) -> RunEffect | None:
             continue
         key = f"{run.uid}:{entry.attempt}"
         said = tuple((part.key, part.text) for part in parts)
-        return _pending(run, SayInThread(moment.effect_id, run.post, memory.channel, key, said))
+        unless = _exit_post(run, moment, entry, memory.channel)
+        return _pending(run, SayInThread(moment.effect_id, run.post, memory.channel, key, said, unless))
     if not over or run.gone or (posts and (run.shown is None or desired_card(run, moment) != run.shown)):
         return None
     if not workflow.ended:
-        return _patch(run, moment, let_go_patch(workflow), RELEASE) if FINALIZER in workflow.finalizers else None
+        return _patch(run, moment, let_go_patch(workflow), Purpose.LET_GO) if FINALIZER in workflow.finalizers else None
     if memory.reported == workflow.attempt and FINALIZER not in workflow.finalizers:
         return None
     done = msgspec.structs.replace(memory, reported=workflow.attempt, seen=workflow.attempt)
-    return _patch(run, moment, release_patch(workflow, done), RELEASE)
+    return _patch(run, moment, release_patch(workflow, done), Purpose.RELEASE)
+
+
+def _check(run: Run, moment: Moment) -> RunEffect | None:
+    """Find doubles, a card that somebody changed and one that somebody deleted: what no event tells."""
+    memory = run.memory
+    if not run.check or run.gone or memory is None or not run.post or run.shown != desired_card(run, moment):
+        return None
+    return _pending(run, check_posts(moment.effect_id, memory, run.shown))
+
+
+def check_posts(effect_id: str, memory: Memory, card: Card | None) -> CheckPosts:
+    """The effect that compares; `card` as it should look."""
+    return CheckPosts(effect_id, memory.channel, f"{memory.uid}:{memory.gen}", card, memory.claimed_at - LOOK_BACK)
 
 
 def _unsaid(run: Run, memory: Memory, current: str | None) -> list[Ended]:
@@ -304,6 +346,20 @@ def _parts(run: Run, moment: Moment, entry: Ended, *, complete: bool) -> list[Pa
     return [*parts, last] if last else parts
 
 
+def _exit_post(run: Run, moment: Moment, entry: Ended, channel: str) -> ExitPost | None:
+    """What to look for before the notice; None where the exit step did not speak for itself.
+
+    What it said of an attempt that was retried since is gone from the Workflow, and anything but a plain `no` may
+    mean that its pod died between the post and its word on it.
+    """
+    workflow, settings = run.workflow, moment.settings
+    if entry.attempt == workflow.attempt and exit_step_said(workflow, settings) == "no":
+        return None
+    began = instant(entry.attempt)
+    since = began.timestamp() - CLOCK_SKEW if began else moment.now - DAY
+    return ExitPost(run.uid, entry.attempt, tuple(dict.fromkeys((channel, settings.channels.default))), since)
+
+
 def _new_memory(workflow: Workflow, moment: Moment) -> Memory:
     return Memory(
         uid=workflow.metadata.uid,
@@ -324,7 +380,7 @@ def channel_of(workflow: Workflow, settings: Settings) -> str:
     return by_origin.get(origin.kind) or channels.default
 
 
-def _patch(run: Run, moment: Moment, patch: Patch, purpose: str) -> RunEffect:
+def _patch(run: Run, moment: Moment, patch: Patch, purpose: Purpose) -> RunEffect:
     meta = run.workflow.metadata
     return _pending(run, PatchWorkflow(moment.effect_id, meta.namespace, meta.name, patch, purpose))
 
@@ -343,19 +399,28 @@ def done(run: Run, event: EffectDone, now: float) -> None:
             _patched(run, effect, event, now)
         case PostCard():
             run.post, run.shown, run.edited_at = str(event.value), None if effect.look_first else effect.card, now
-            run.doubtful = False
+            run.doubtful = run.check = False
         case EditCard():
             run.shown, run.edited_at = effect.card, now
         case SayInThread():
             run.said.add(effect.key.removeprefix(f"{run.uid}:"))
+        case CheckPosts():
+            _checked(run, effect, str(event.value))
         case _:
             raise AssertionError(f"a run has no such effect: {effect}")
 
 
+def _checked(run: Run, effect: CheckPosts, post: str) -> None:
+    run.check, run.shown = False, effect.card
+    if post != run.post:
+        # an older double is the one that stays; what was said below the other went with it
+        run.post, run.said = post, set()
+
+
 def _patched(run: Run, effect: PatchWorkflow, event: EffectDone, now: float) -> None:
-    if effect.purpose == CLAIM:
-        run.born_here = True
-    if effect.purpose == FORGET_CARD:
+    if effect.purpose is Purpose.CLAIM:
+        run.born_here, run.check = True, False
+    if effect.purpose is Purpose.FORGET_CARD:
         run.card_lost, run.post, run.shown, run.born_here = False, "", None, True
     if isinstance(event.value, Workflow):
         observe(run, event.value, now)
@@ -366,7 +431,8 @@ def failed(run: Run, event: EffectFailed, moment: Moment) -> None:
     effect, run.pending = run.pending, None
     settings = moment.settings
     run.failures += 1
-    backoff = min(settings.retry_seconds * 2 ** (run.failures - 1), settings.retry_max_seconds)
+    doubled = 2 ** min(run.failures - 1, LONGEST_DOUBLING)
+    backoff = min(settings.retry_seconds * doubled, settings.retry_max_seconds)
     match event.trouble:
         case Trouble.CONFLICT:
             if isinstance(event.latest, Workflow):
@@ -374,7 +440,7 @@ def failed(run: Run, event: EffectFailed, moment: Moment) -> None:
             run.not_before = 0.0 if run.failures <= 5 else moment.now + backoff
         case Trouble.GONE if isinstance(effect, PatchWorkflow):
             run.gone = True
-        case Trouble.GONE if isinstance(effect, EditCard | SayInThread):
+        case Trouble.GONE if isinstance(effect, EditCard | SayInThread | CheckPosts):
             run.card_lost, run.post, run.shown = True, "", None
             if run.gone:
                 run.card_lost = False

@@ -30,7 +30,7 @@ def zone(name: str | None) -> ZoneInfo:
     """The zone of that name, UTC where it is absent or unknown."""
     try:
         return ZoneInfo(name or "UTC")
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder of zones, such as Europe, is no zone
         return ZoneInfo("UTC")
 
 

@@ -37,7 +37,7 @@ class Pool:
     max_nodes: int | None = None
     """Nodes that the pool may grow to; None where it is not known here."""
     groups: tuple[str, ...] = ()
-    """What the autoscaler calls the pool, on Scaleway a UUID. Nothing else tells which it is while the pool is empty."""
+    """What the autoscaler calls the pool, on Scaleway a UUID. While the pool is empty only this tells which it is."""
 
 
 def default_models() -> tuple[Model, ...]:
@@ -92,6 +92,8 @@ class Steps:
     test: str = "compile-and-test"
     results: str = "results"
     """Output parameter of the test step that holds the results document."""
+    said: str = "said"
+    """Output parameter of the exit step that tells whether it spoke for itself: yes, no or unknown."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,9 @@ class Settings:
     deletion_seconds: float = 120.0
     """How long a deleted run may take to end before it is reported as deleted while it ran."""
     sweep_seconds: float = 120.0
-    """How often everything held is compared with what is known to be stored."""
+    """How often everything held is compared with what is stored."""
+    linger_seconds: float = 600.0
+    """For how long after a run was let go its posts are still looked through for doubles, at each sweep."""
 
     @property
     def model_names(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from bot.core.again import Again
 from bot.core.effects import OpenDialog, PatchWorkflow, SetSuspend, SubmitWorkflow
+from bot.core.memory import Memory
 from bot.core.nightly import Nightly
 from bot.core.pools import Pools
 from bot.core.runs import Run
@@ -28,6 +29,10 @@ class Asker:
     user_id: str
     user_name: str
     channel_id: str
+    aloud: bool = False
+    """The answer is a reply that all can read, so it says something even where the card says it all."""
+    form: bool = False
+    """They wait in front of a form, which shows errors alone."""
 
 
 AskEffect = SubmitWorkflow | SetSuspend | OpenDialog | PatchWorkflow
@@ -64,6 +69,15 @@ class EndedRun:
     """How to run only what failed."""
 
 
+@dataclass(frozen=True)
+class Parting:
+    """A run that was let go a while ago. Who was stopped in mid-write, and woken since, may still have spoken of it."""
+
+    memory: Memory
+    until: float
+    """When nobody needs to look any more."""
+
+
 @dataclass
 class State:
     """The bot's whole memory of this moment; all that must last is kept in the cluster and the chat."""
@@ -75,6 +89,8 @@ class State:
     runs: dict[str, Run] = field(default_factory=dict)
     """Runs that are owed something, by uid."""
     ended: dict[str, EndedRun] = field(default_factory=dict)
+    partings: dict[str, Parting] = field(default_factory=dict)
+    """Runs that were let go a while ago, by uid."""
     nightly: Nightly = field(default_factory=Nightly)
     pools: Pools = field(default_factory=Pools)
     listed: bool = False
@@ -113,5 +129,7 @@ class State:
             del self.ended[min(self.ended, key=lambda uid: self.ended[uid].finished)]
 
     def newest_ended(self) -> list[EndedRun]:
-        """The ended runs that are kept, newest first."""
-        return sorted(self.ended.values(), key=lambda ended: ended.finished, reverse=True)
+        """The ended runs that are kept, newest first; of one second, the one that was seen to end last."""
+        newest = [*reversed(self.ended.values())]
+        newest.sort(key=lambda ended: ended.finished, reverse=True)
+        return newest

@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bot.core.results import RED, SHARED, NoResults, Results, Suite, SuiteStatus, read_results
+import msgspec
+
+from bot.core.causes import in_plain_words
+from bot.core.results import RAN, RED, SHARED, NoResults, Results, Suite, SuiteStatus, read_results
 from bot.core.settings import Settings
 from bot.core.workflow import Node, Workflow
 
@@ -22,7 +25,16 @@ class Verdict(StrEnum):
     BROKEN = "broken"  # it did not compile or link: no test ran
     CANCELLED = "cancelled"
     TIMED_OUT = "timed_out"
+    NO_GPU = "no_gpu"  # it was given up while it waited for one
     UNKNOWN = "unknown"
+
+
+class Reach(StrEnum):
+    """How far an attempt got."""
+
+    QUEUE = "queue"  # nothing of it ran
+    WARM_UP = "warm_up"  # no test was started
+    TESTS = "tests"
 
 
 class ModelStatus(StrEnum):
@@ -62,6 +74,7 @@ class Outcome:
     reason: str = ""
     results: Results | None = None
     argo_phase: str = ""
+    reach: Reach = Reach.TESTS
 
     def of(self, status: ModelStatus) -> tuple[ModelOutcome, ...]:
         return tuple(m for m in self.models if m.status is status)
@@ -88,14 +101,20 @@ def expand_models(text: str | None, settings: Settings) -> tuple[str, ...]:
 
 
 def test_node(workflow: Workflow, settings: Settings) -> Node | None:
-    """The node of the test step. Of a retried step it is the Retry parent, which holds the last child's outputs."""
-    best: Node | None = None
-    for node in workflow.nodes.values():
-        if node.is_exit or node.template != settings.steps.test or (node.node_flag and node.node_flag.retried):
-            continue
-        if best is None or node.type == "Retry" or (best.type != "Retry" and node.type == "Pod"):
-            best = node
-    return best
+    """The node of the test step. Of a retried step it is the Retry parent, which holds the last child's outputs.
+
+    Of several, one that is not done speaks for all, then one that failed.
+    """
+    nodes = [
+        node
+        for node in workflow.nodes.values()
+        if node.template == settings.steps.test and not node.is_exit and not (node.node_flag and node.node_flag.retried)
+    ]
+    return max(
+        nodes,
+        key=lambda n: (n.type == "Retry", not n.done, n.phase in {"Failed", "Error"}, n.type == "Pod"),
+        default=None,
+    )
 
 
 def results_of(workflow: Workflow, settings: Settings) -> Results | NoResults:
@@ -103,12 +122,51 @@ def results_of(workflow: Workflow, settings: Settings) -> Results | NoResults:
     if workflow.offloaded:
         return NoResults("Argo keeps this run's nodes in its own database, out of my reach")
     node = test_node(workflow, settings)
-    if node is None:
-        return NoResults("the tests never started")
+    if node is None or reach_of(workflow, settings) is not Reach.TESTS:
+        return NoResults("no test ran")
     for parameter in (node.outputs.parameters if node.outputs else None) or []:
         if parameter.name == settings.steps.results:
             return read_results(parameter.text)
     return NoResults("no results came")
+
+
+def warmup_node(workflow: Workflow, settings: Settings) -> Node | None:
+    """The node of the warm-up step."""
+    return next((n for n in workflow.nodes.values() if n.template == settings.steps.warmup and not n.is_exit), None)
+
+
+def reach_of(workflow: Workflow, settings: Settings) -> Reach:
+    """How far this attempt got."""
+    node = test_node(workflow, settings)
+    skipped = node is None or node.phase in {"Omitted", "Skipped"} or (workflow.ended and node.phase == "Pending")
+    if workflow.offloaded or not skipped:
+        return Reach.TESTS
+    pods = [node for node in workflow.nodes.values() if node.type == "Pod" and not node.is_exit]
+    return Reach.WARM_UP if any(not _never_created(node) for node in pods) else Reach.QUEUE
+
+
+def _never_created(node: Node) -> bool:
+    """The shutdown came before the pod: one space in this text, where that on a pod's node has two (workflowpod.go)."""
+    return node.message.startswith("workflow shutdown with strategy: ") and "  " not in node.message
+
+
+def exit_step_said(workflow: Workflow, settings: Settings) -> str:
+    """Whether the exit step spoke for itself: yes, no or unknown. One that never began said nothing."""
+    exits = [node for node in workflow.nodes.values() if node.is_exit and node.display_name.endswith(".onExit")]
+    if not exits:
+        return "unknown" if workflow.offloaded else "no"
+    said = [
+        p.text
+        for n in exits
+        for p in (n.outputs.parameters if n.outputs else None) or []
+        if p.name == settings.steps.said
+    ]
+    return "no" if said and all(text == "no" for text in said) else "unknown"
+
+
+def is_unplaced(node: Node) -> bool:
+    """No node yet: the scheduler said so, or nobody has said anything (a fresh pod, a scheduling gate)."""
+    return not node.message or node.message.startswith(("Unschedulable", "pods ")) or "exceeded quota" in node.message
 
 
 def judge(workflow: Workflow, settings: Settings) -> Outcome:
@@ -118,7 +176,7 @@ def judge(workflow: Workflow, settings: Settings) -> Outcome:
     document = results if isinstance(results, Results) else None
     models, shared = _outcomes(asked, document)
     verdict, reason = _verdict(workflow, settings, models, shared, results)
-    return Outcome(verdict, models, shared, reason, document, workflow.phase)
+    return Outcome(verdict, models, shared, reason, document, workflow.phase, reach_of(workflow, settings))
 
 
 def deleted_outcome(workflow: Workflow, settings: Settings) -> Outcome:
@@ -126,13 +184,21 @@ def deleted_outcome(workflow: Workflow, settings: Settings) -> Outcome:
     results = results_of(workflow, settings)
     document = results if isinstance(results, Results) else None
     models, shared = _outcomes(expand_models(workflow.parameter(settings.parameters.models), settings), document)
-    return Outcome(Verdict.CANCELLED, models, shared, "deleted while it ran", document, workflow.phase)
+    reach = reach_of(workflow, settings)
+    return Outcome(Verdict.CANCELLED, models, shared, _deleted_words(reach), document, workflow.phase, reach)
+
+
+def _deleted_words(reach: Reach) -> str:
+    return "deleted while it waited" if reach is Reach.QUEUE else "deleted while it ran"
 
 
 def _outcomes(asked: tuple[str, ...], results: Results | None) -> tuple[tuple[ModelOutcome, ...], tuple[Suite, ...]]:
     by_model: dict[str, list[Suite]] = {name: [] for name in asked}
     for suite in results.suites if results else []:
-        by_model.setdefault(suite.model, []).append(suite)
+        # one that was interrupted says as little as one that was not reached
+        lost = suite.interrupted and results is not None and not results.complete
+        known = msgspec.structs.replace(suite, status=SuiteStatus.UNKNOWN) if lost else suite
+        by_model.setdefault(suite.model, []).append(known)
     shared = tuple(by_model.pop(SHARED, []))
     return tuple(_outcome(name, suites, results) for name, suites in by_model.items()), shared
 
@@ -145,7 +211,7 @@ def _outcome(name: str, suites: list[Suite], results: Results | None) -> ModelOu
         status = ModelStatus.UNKNOWN
     elif SuiteStatus.PASSED in statuses:
         # a document that broke off may lack suites of this model: what is there is green, the rest is not known
-        status = ModelStatus.PASSED if results and results.complete else ModelStatus.UNKNOWN
+        status = ModelStatus.PASSED if results and (results.complete or results.planned) else ModelStatus.UNKNOWN
     elif statuses:
         status = ModelStatus.UNKNOWN  # only skipped suites: nothing was tested
     else:
@@ -162,19 +228,21 @@ def _verdict(
 ) -> tuple[Verdict, str]:
     exit_only = _shut_down_after_tests(workflow, settings)
     if workflow.spec.shutdown in {"Stop", "Terminate"} and not exit_only:
-        return Verdict.CANCELLED, ""
+        deleted = workflow.deleted_before_its_end
+        return Verdict.CANCELLED, _deleted_words(reach_of(workflow, settings)) if deleted else ""
     note = "terminated during the exit handler" if exit_only else ""
     if isinstance(results, NoResults):
         return _without_results(workflow, settings, results, note)
-    if results.build and results.build.status != "passed":
+    if _is_broken(workflow, settings, results):
         return Verdict.BROKEN, note
     red = any(m.status is ModelStatus.FAILED for m in models) or any(s.status in RED for s in shared)
     if red:
-        return Verdict.FAILED, note or _cut_short(workflow, results)
+        return Verdict.FAILED, note or _cut_short(workflow, settings, results)
     if _deadline(workflow, settings):
         return Verdict.TIMED_OUT, note
     if not results.complete:
-        return Verdict.UNKNOWN, note or "the results break off in the middle"
+        cause = cause_of(workflow, settings)
+        return Verdict.UNKNOWN, note or f"the results break off in the middle{': ' + cause if cause else ''}"
     if any(m.status is not ModelStatus.PASSED for m in models):
         return Verdict.UNKNOWN, note or "not every model has a result"
     if any(s.status is not SuiteStatus.PASSED for s in shared):
@@ -194,19 +262,55 @@ def _green_but_not_succeeded(workflow: Workflow, settings: Settings) -> tuple[Ve
     return Verdict.UNKNOWN, f"every suite is green, but Argo says {workflow.phase}: {workflow.message}".rstrip(": ")
 
 
+def _is_broken(workflow: Workflow, settings: Settings, results: Results) -> bool:
+    """It did not build, and so nothing was tested. A build that was stopped did not fail."""
+    if results.build is None or results.build.status == "passed" or any(s.status in RAN for s in results.suites):
+        return False
+    return results.complete or not (_deadline(workflow, settings) or _ended_from_outside(workflow, settings))
+
+
+def _ended_from_outside(workflow: Workflow, settings: Settings) -> bool:
+    """The test pod was told to stop, or killed: 143 and 137 are 128 and the signal."""
+    node = test_node(workflow, settings)
+    return node is not None and node.outputs is not None and node.outputs.exit_code in {"143", "137"}
+
+
 def _without_results(workflow: Workflow, settings: Settings, results: NoResults, note: str) -> tuple[Verdict, str]:
+    waiting = _waited_for_a_gpu(workflow, settings)
+    if waiting is not None:
+        return Verdict.NO_GPU, waiting.message if is_unplaced(waiting) else ""
     if _deadline(workflow, settings):
         return Verdict.TIMED_OUT, note
-    leaf = failure_message(workflow)
-    parts = [note, f"Argo says {workflow.phase}, but {results.reason}", leaf]
+    cause = cause_of(workflow, settings)
+    if cause and reach_of(workflow, settings) is Reach.TESTS:
+        cause = f"{cause}; {results.reason}"
+    parts = [note, cause or f"Argo says {workflow.phase}, but {results.reason}"]
     return Verdict.UNKNOWN, "; ".join(part for part in parts if part)
 
 
-def _cut_short(workflow: Workflow, results: Results) -> str:
+def _waited_for_a_gpu(workflow: Workflow, settings: Settings) -> Node | None:
+    """The node of the pod that no node had taken when the run was given up; None where it got one.
+
+    A template's `timeout` ends a node with that one word, but the next look at its pod makes it Pending again, and so
+    it stays in an ended Workflow (seen on 3.7.3).
+    """
+    given_up = {"timeout", "Step exceeded its deadline"}
+    warmup = warmup_node(workflow, settings)
+    for node in (warmup, test_node(workflow, settings)):
+        if node is None or node.host_node_name:
+            continue
+        if node.phase == "Pending" and is_unplaced(node):
+            return node
+        if node is warmup and node.phase in {"Failed", "Error"} and node.message in given_up:
+            return node
+    return None
+
+
+def _cut_short(workflow: Workflow, settings: Settings, results: Results) -> str:
     if results.complete:
         return ""
-    leaf = failure_message(workflow)
-    return f"the run ended before all suites ran{': ' + leaf if leaf else ''}"
+    cause = "out of time" if _deadline(workflow, settings) else cause_of(workflow, settings)
+    return f"the run ended before all suites ran{': ' + cause if cause else ''}"
 
 
 def _shut_down_after_tests(workflow: Workflow, settings: Settings) -> bool:
@@ -222,8 +326,8 @@ def _shut_down_after_tests(workflow: Workflow, settings: Settings) -> bool:
     results = results_of(workflow, settings)
     if isinstance(results, Results) and results.complete:
         return True
-    killed = node.outputs is not None and node.outputs.exit_code in {"143", "137"}
-    return node.phase == "Failed" and not killed and not _stopped_text(node.message)
+    stopped = _ended_from_outside(workflow, settings) or _stopped_text(node.message)
+    return node.phase == "Failed" and not stopped
 
 
 def _stopped_text(message: str) -> bool:
@@ -240,22 +344,32 @@ def _deadline(workflow: Workflow, settings: Settings) -> bool:
     return any(text in message for message in messages for text in texts)
 
 
-def failure_message(workflow: Workflow) -> str:
-    """The most telling message: a failed leaf's, since composites say nothing of use (a DAG's is empty)."""
+def cause_of(workflow: Workflow, settings: Settings) -> str:
+    """What ended the attempt, in plain words; "" where nothing says so. A DAG's own message is empty."""
+    leaf = failed_leaf(workflow)
+    if leaf is None:
+        return f"Argo says {workflow.phase}: {workflow.message}" if workflow.ended and workflow.message else ""
+    names = {settings.steps.test: "the test pod", settings.steps.warmup: "the warm-up pod"}
+    return in_plain_words(names.get(leaf.template, f"the step {leaf.display_name}"), leaf.message)
+
+
+def failed_leaf(workflow: Workflow) -> Node | None:
+    """The failed node that tells most: no composite, no hook, no try that another followed, none without a message."""
     nodes = workflow.nodes
     for node in nodes.values():
         if node.phase not in {"Failed", "Error"} or node.is_exit or not node.message:
             continue
         if node.type in {"Pod", "Container", "HTTP", "Plugin", "Skipped"} and not _superseded(node, nodes):
-            return node.message
-    return workflow.message
+            return node
+    return None
 
 
 def _superseded(node: Node, nodes: dict[str, Node]) -> bool:
-    """A failed try below a Retry node that went on to succeed."""
+    """A failed try below a Retry node that went on to another."""
     if not (node.node_flag and node.node_flag.retried):
         return False
-    return any(
-        parent.type == "Retry" and node.id in (parent.children or []) and parent.phase not in {"Failed", "Error"}
-        for parent in nodes.values()
-    )
+    for parent in nodes.values():
+        tries = [child for child in parent.children or [] if child in nodes and not nodes[child].is_exit]
+        if parent.type == "Retry" and node.id in tries:
+            return parent.phase not in {"Failed", "Error"} or node.id != tries[-1]
+    return False

@@ -8,7 +8,12 @@ Source: the Go types of argo-workflows, pkg/apis/workflow/v1alpha1 (workflow_typ
 
 from __future__ import annotations
 
+import re
+
 import msgspec
+
+_BELOW_EXIT = re.compile(r"\.(?:onExit|hooks\.[^.\[(]+)(?=$|[.\[(])")
+"""In a node's name: it is an exit handler or a hook, or a part of one."""
 
 Scalar = str | int | float | bool | None
 
@@ -78,6 +83,7 @@ class Node(Wire, frozen=True):
     outputs: Outputs | None = None
     children: list[str] | None = None
     node_flag: NodeFlag | None = None
+    host_node_name: str = ""  # of the pod's node, "" until it has one
 
     @property
     def template(self) -> str:
@@ -86,8 +92,9 @@ class Node(Wire, frozen=True):
 
     @property
     def is_exit(self) -> bool:
-        """Exit handlers and hooks are neither tests nor steps (types.go, IsExitNode; nodeFlag.hooked)."""
-        return self.display_name.endswith(".onExit") or bool(self.node_flag and self.node_flag.hooked)
+        """Exit handlers and hooks, with what is below, are neither tests nor steps (types.go, IsExitNode)."""
+        hooked = self.node_flag is not None and self.node_flag.hooked
+        return hooked or self.display_name.endswith(".onExit") or _BELOW_EXIT.search(self.name) is not None
 
     @property
     def done(self) -> bool:
@@ -113,6 +120,24 @@ class Spec(Wire, frozen=True):
     suspend: bool | None = None
 
 
+class Waiting(Wire, frozen=True):
+    """One lock that is waited for: a mutex names one holder, a semaphore all of them (workflow_types.go)."""
+
+    mutex: str = ""
+    semaphore: str = ""
+    holder: str = ""
+    holders: list[str] | None = None
+
+
+class Lock(Wire, frozen=True):
+    waiting: list[Waiting] | None = None
+
+
+class Synchronization(Wire, frozen=True):
+    mutex: Lock | None = None
+    semaphore: Lock | None = None
+
+
 class Status(Wire, frozen=True):
     phase: str | None = None
     message: str | None = None
@@ -121,6 +146,7 @@ class Status(Wire, frozen=True):
     nodes: dict[str, Node] | None = None
     compressed_nodes: str | None = None
     offload_node_status_version: str | None = None
+    synchronization: Synchronization | None = None
 
 
 class Workflow(Wire, frozen=True):
@@ -141,6 +167,12 @@ class Workflow(Wire, frozen=True):
     @property
     def ended(self) -> bool:
         return self.phase in TERMINAL
+
+    @property
+    def deleted_before_its_end(self) -> bool:
+        """Somebody deleted it while it was under way. Both times are RFC 3339 in UTC, which sort as text."""
+        deleted, finished = self.metadata.deletion_timestamp, self.status.finished_at if self.status else None
+        return bool(deleted) and (not finished or str(deleted) <= finished)
 
     @property
     def attempt(self) -> str:
@@ -172,6 +204,13 @@ class Workflow(Wire, frozen=True):
     def offloaded(self) -> bool:
         """The nodes are in Argo's database, out of our reach (hydrator.go)."""
         return bool(self.status and self.status.offload_node_status_version and not self.status.nodes)
+
+    @property
+    def waiting(self) -> list[Waiting]:
+        """The locks that this workflow waits for as a whole."""
+        locks = self.status.synchronization if self.status else None
+        both = (locks.mutex, locks.semaphore) if locks else ()
+        return [waiting for lock in both if lock for waiting in lock.waiting or []]
 
     @property
     def template(self) -> str:

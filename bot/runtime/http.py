@@ -7,7 +7,6 @@ nothing. `skip_slack_parsing` keeps the server from rewriting `<…>` and mentio
 from __future__ import annotations
 
 import asyncio
-import hmac
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -60,6 +59,8 @@ class Doors:
     """The tokens of the slash commands that the bot registered itself; taken besides those of `secrets`."""
     learn: Callable[[], Awaitable[None]] = _nothing
     """Look for such tokens."""
+    now: Callable[[], float] = time.time
+    """By which seals expire."""
 
 
 def application(doors: Doors) -> web.Application:
@@ -124,7 +125,7 @@ class Handlers:
         body = await _json(request)
         context = body.get("context")
         sealed = context.get("sealed") if isinstance(context, dict) else None
-        signed = unseal(sealed, self._doors.key, time.time())
+        signed = unseal(sealed, self._doors.key, self._doors.now())
         if isinstance(signed, BadSignature):
             self._doors.log.warning("a click with a bad seal", expired=signed.expired, user=_text(body, "user_id"))
             return _ephemeral(answers.bad_click(expired=signed.expired))
@@ -137,7 +138,7 @@ class Handlers:
     async def dialog(self, request: web.Request) -> web.Response:
         """A dialog that was sent off. Its state came through the browser: only our own seal counts."""
         body = await _json(request)
-        signed = unseal(body.get("state"), self._doors.key, time.time())
+        signed = unseal(body.get("state"), self._doors.key, self._doors.now())
         if isinstance(signed, BadSignature):
             self._doors.log.warning("a form with a bad seal", expired=signed.expired, user=_text(body, "user_id"))
             return web.json_response({"error": answers.bad_form(expired=signed.expired)})
@@ -158,7 +159,7 @@ class Handlers:
         """The exit step says that a run ends. A hint: the watch is what counts, and the 200 is no promise."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         known = self._doors.secrets.exit_token
-        if not known or scheme.lower() != "bearer" or not hmac.compare_digest(token.encode(), known.encode()):
+        if not known or scheme.lower() != "bearer" or not is_known(token, (known,)):
             return web.json_response({"error": "the exit call needs the bot's exit token"}, status=401)
         if self._doors.ready():
             return web.json_response({"error": "not ready"}, status=503)
@@ -190,6 +191,8 @@ class Handlers:
 async def _form(request: web.Request) -> Mapping[str, str]:
     if request.method == "GET":
         return {key: str(value) for key, value in request.query.items()}
+    if request.content_type != "application/x-www-form-urlencoded":
+        return {}  # slash commands come in no other form, and a multipart body is a parser of its own
     try:
         posted = await request.post()
     except (ValueError, web.HTTPException):

@@ -9,9 +9,10 @@ from bot.clients.errors import Forbidden, Invalid, NotFound, WireError
 from bot.clients.mattermost import Mattermost, StoredPost
 from bot.core.buttons import buttons_of
 from bot.core.card import Card
-from bot.core.effects import CheckPosts, EditCard, PostCard, SayInThread
+from bot.core.effects import CheckPosts, EditCard, ExitPost, PostCard, SayInThread
 from bot.core.events import EffectDone, EffectFailed, Trouble
 from bot.core.render.card import render_card
+from bot.core.render.thread import NOTICE
 from bot.core.settings import Settings
 from bot.logs import log
 from bot.metrics import Metrics
@@ -23,6 +24,9 @@ CARD_KEY = "gputest_card"
 
 REPLY_KEY = "gputest_reply"
 """Prop of a reply: `uid:attempt:part`."""
+
+EXIT_UID, EXIT_ATTEMPT = "gputest_uid", "gputest_attempt"
+"""Props of the post that a run's exit step makes where the bot does not answer it."""
 
 _NOT_A_ROOT = frozenset(
     {"api.post.create_post.root_id.app_error", "api.post.update_post.can_not_update_post_in_deleted.error"}
@@ -132,11 +136,28 @@ class CardSink:
             held = {_reply_key(post) for post in self._ours(await self._chat.thread(effect.post))}
             for part, text in effect.parts:
                 key = f"{effect.key}:{part}"
-                if key not in held:
-                    await self._chat.post(self._reply(effect, key, text), self._may)
+                if key in held or (part == NOTICE and effect.unless and await self._exit_step_spoke(effect.unless)):
+                    continue
+                await self._chat.post(self._reply(effect, key, text), self._may)
         except WireError as error:
             return failure(effect.id, _as_gone(error))
         return EffectDone(effect.id)
+
+    async def _exit_step_spoke(self, wanted: ExitPost) -> bool:
+        """Whether the run's own exit step has posted through its webhook (deploy/argo/notify/notify.py).
+
+        It does not know the attempt where it could not read its Workflow.
+        """
+        for channel in wanted.channels:
+            try:
+                posts = await self._chat.webhook_posts(channel, wanted.since)
+            except (Forbidden, NotFound):
+                continue  # nothing of it can be seen there
+            for post in posts:
+                attempt = post.props.get(EXIT_ATTEMPT, "")
+                if post.props.get(EXIT_UID) == wanted.uid and attempt in {wanted.attempt, ""}:
+                    return True
+        return False
 
     def _body(self, card: Card, channel: str, key: str) -> dict[str, Any]:
         """Message and props. Props are replaced whole by an edit (Post.Patch), so all of them are sent each time.

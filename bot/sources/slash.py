@@ -27,7 +27,7 @@ def is_known(token: str, known: tuple[str, ...]) -> bool:
     """Whether the token is one of ours; takes the same time whichever it is."""
     found = False
     for candidate in known:
-        found |= hmac.compare_digest(token.encode(), candidate.encode())
+        found |= hmac.compare_digest(token.encode(errors="replace"), candidate.encode())
     return found
 
 

@@ -23,7 +23,7 @@ from bot.core.events import (
     WorkflowsSeen,
 )
 from bot.core.memory import FINALIZER
-from bot.core.workflow import CronWorkflow, Node, TemplateRef, Workflow
+from bot.core.workflow import CronWorkflow, Node, Workflow
 from bot.metrics import Metrics
 
 API = "/apis/argoproj.io/v1alpha1"
@@ -37,12 +37,13 @@ async def watch_workflows(
 ) -> None:
     """Hand on every run of the template in the namespace, for ever.
 
-    A namespace holds other teams' workflows as well: of those nothing but the template's name is decoded.
+    A namespace holds other teams' workflows as well: those go no further than this.
     """
     path = f"{API}/namespaces/{namespace}/workflows"
 
     def decode(raw: bytes | msgspec.Raw) -> Workflow | None:
-        return decode_workflow(raw) if uses_template(raw, template) else None
+        workflow = decode_workflow(raw)
+        return workflow if workflow.template == template else None
 
     def page(workflows: tuple[Workflow, ...]) -> None:
         put(WorkflowsSeen(workflows))
@@ -81,20 +82,6 @@ def cron_event(seen: Listed[CronWorkflow] | Seen[CronWorkflow]) -> Event:
     return CronWorkflowDeleted(seen.object) if seen.type == "DELETED" else CronWorkflowChanged(seen.object)
 
 
-class _Referring(msgspec.Struct, rename="camel"):
-    workflow_template_ref: TemplateRef | None = None
-
-
-class _Peek(msgspec.Struct):
-    spec: _Referring | None = None
-
-
-def uses_template(raw: bytes | msgspec.Raw, template: str) -> bool:
-    """Whether a Workflow, as bytes, refers to this WorkflowTemplate."""
-    spec = _PEEK.decode(raw).spec
-    return bool(spec and spec.workflow_template_ref and spec.workflow_template_ref.name == template)
-
-
 def decode_workflow(raw: bytes | msgspec.Raw) -> Workflow:
     """A Workflow from its bytes, with its nodes unpacked where Argo packed them.
 
@@ -113,6 +100,5 @@ def decode_workflow(raw: bytes | msgspec.Raw) -> Workflow:
 
 
 _WORKFLOW = msgspec.json.Decoder(Workflow)
-_PEEK = msgspec.json.Decoder(_Peek)
 _CRON = msgspec.json.Decoder(CronWorkflow)
 _NODES = msgspec.json.Decoder(dict[str, Node])

@@ -16,6 +16,7 @@ import msgspec
 
 from bot.core.effects import (
     Answer,
+    CheckPosts,
     EditCard,
     Effect,
     FollowLog,
@@ -112,6 +113,8 @@ class Playbook:
                 held = {key for key, _ in self.thread}
                 self.thread += [(f"{effect.key}:{k}", t) for k, t in effect.parts if f"{effect.key}:{k}" not in held]
                 return EffectDone(effect.id)
+            case CheckPosts():
+                return EffectDone(effect.id, f"post-{effect.key}")
             case WakeAt():
                 self.wakes[effect.key] = effect.when
                 return None

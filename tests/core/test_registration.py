@@ -14,9 +14,9 @@ WISHES = wanted(COMMANDS, URL)
 ONE = Wanted("gputest", URL, "[models]", "starts GPU tests", "GPU tests: gputest")
 
 
-def there(wish: Wanted = ONE, *, by: str = "me", at: int = 1, token: str = "T1", **more: object) -> Registered:
+def there(wish: Wanted = ONE, *, by: str = "me", at: int = 1, **more: object) -> Registered:
     """A command as it is."""
-    command = Registered(f"id-{by}-{at}", by, at, "P", token, True, wish)
+    command = Registered(f"id-{by}-{at}", by, at, "P", "T1", True, wish)
     return replace(command, **more)  # type: ignore[arg-type]
 
 

@@ -8,13 +8,16 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
-from tests.real.rig.kube_client import ARGO, KubeError
+from tests.real.exit_step import ExitStep
+from tests.real.rig.kube_client import ARGO, KubeError, Manifest
 from tests.real.rig.launcher import BOT_NAMESPACE, Rig
 from tests.real.rig.person import BotAccount, Office, Person
 from tests.real.rig.pod_player import PodPlayer
@@ -25,7 +28,15 @@ from tests.stories.stage import CARD_KEY, StoredCard
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 
-ARGO_FILES = ("gpu-test-pipeline.yaml", "gpu-test-nightly.yaml", "priority-classes.yaml")
+ARGO_FILES = ("gpu-test-pipeline.yaml", "gpu-test-nightly.yaml", "priority-classes.yaml", "rbac.yaml")
+TEMPLATE = f"{ARGO}/namespaces/foxhunt/workflowtemplates/gpu-test-pipeline"
+WORKFLOWS = f"{ARGO}/namespaces/foxhunt/workflows"
+IMPATIENT = {
+    "RECENTLY_STARTED_POD_DURATION": "0s",
+    "RECENTLY_DELETED_POD_DURATION": "1s",
+    "TASK_RESULT_TIMEOUT_DURATION": "4s",
+}
+"""The controller believes after seconds that a pod is lost, where it takes 10 s, 2 min and 10 min by itself."""
 STEPS: dict[str, Script] = {
     "gpu-warmup": (Running(), Exit(0)),
     "compile-and-test": (Running(), Outputs({"results": ""}), Exit(0)),
@@ -78,6 +89,9 @@ class RealStage:
         self._tokens: list[str] = []
         self._process: asyncio.subprocess.Process | None = None
         self._log = folder / "bot.log"
+        self._limited = False
+        self._disturbed = False
+        self._webhook = ""
 
     async def furnish(self, exits: AsyncExitStack) -> None:
         """Objects of deploy/, a team with a channel, Anna with an open browser, the bot's account and commands."""
@@ -107,11 +121,20 @@ class RealStage:
             self.script(step, actions)
 
     async def clear(self) -> None:
-        """End what a story left running, so that it does not hold the lock of the next."""
-        for run in await self.workflows():
-            if run.get("status", {}).get("phase") not in {"Succeeded", "Failed", "Error"}:
-                path = f"{ARGO}/namespaces/foxhunt/workflows/{run['metadata']['name']}"
-                await self.rig.kube.admin.merge(path, {"spec": {"shutdown": "Terminate"}})
+        """Undo what a story did to the world, whether it came to its end or not; nothing holds the lock of the next."""
+        if self._disturbed:
+            await self.restore_channel()
+            await self.let_bot_in()
+            self._disturbed = False
+        if self._limited:
+            await self.limits()
+        for body in await self.workflows():
+            meta, status = body["metadata"], body.get("status") or {}
+            if status.get("phase") in {"Succeeded", "Failed", "Error"} and not meta.get("finalizers"):
+                continue
+            path = f"{WORKFLOWS}/{meta['name']}"
+            await self.rig.kube.admin.merge(path, {"metadata": {"finalizers": None}, "spec": {"shutdown": "Terminate"}})
+            await self.rig.kube.admin.delete(path)
 
     async def apply(self, path: Path) -> None:
         """Create the objects of a file."""
@@ -262,6 +285,95 @@ class RealStage:
         """Change a CronWorkflow as an admin; returns it as it is then."""
         return await self.rig.kube.admin.merge(f"{ARGO}/namespaces/foxhunt/cronworkflows/{name}", patch)
 
+    async def limits(self, *, run: int | None = None, warmup: int | None = None) -> None:
+        """Let the template end runs, or warm-ups that wait, after so many seconds; without numbers as it is shipped."""
+        (shipped,) = manifests(DEPLOY / "argo" / "gpu-test-pipeline.yaml")
+        spec: Manifest = {key: shipped["spec"][key] for key in ("activeDeadlineSeconds", "templates")}
+        if run is not None:
+            spec["activeDeadlineSeconds"] = run
+        for template in spec["templates"]:
+            if template["name"] == "gpu-warmup" and warmup is not None:
+                template["timeout"] = f"{warmup}s"
+        self._limited = run is not None or warmup is not None
+        await self.rig.kube.admin.merge(TEMPLATE, {"spec": spec})
+
+    async def shut_down(self, run: str, strategy: str) -> None:
+        """Stop or terminate a run, as kubectl would."""
+        await self.rig.kube.admin.merge(f"{WORKFLOWS}/{run}", {"spec": {"shutdown": strategy}})
+
+    async def delete(self, run: str) -> None:
+        """Delete a run, as kubectl would."""
+        await self.rig.kube.admin.delete(f"{WORKFLOWS}/{run}")
+
+    async def retry(self, run: str) -> None:
+        """`argo retry`, by Argo's own code; an attempt is named by the second it starts in, so another one has to come."""
+        path = f"{WORKFLOWS}/{run}"
+
+        async def another_second() -> bool:
+            began = (await self.rig.kube.admin.get(path))["status"]["startedAt"]
+            return datetime.now(UTC) > datetime.fromisoformat(began) + timedelta(seconds=1)
+
+        await self.until("another second", another_second)
+        await self.rig.argo_retry(run)
+
+    async def resubmit(self, run: str) -> dict[str, Any]:
+        """`argo resubmit`, by Argo's own code."""
+        return await self.rig.argo_resubmit(run)
+
+    async def restart(self, service: str) -> None:
+        """Stop a server and start it again."""
+        await self.rig.restart(service)
+
+    async def exit_step(self, run: str) -> str:
+        """Run deploy/argo/notify/notify.py with what Argo gave this run's exit pod; returns what it said it said."""
+        return await ExitStep(self.rig, self._folder, f"http://127.0.0.1:{self._port}/exit").speak(
+            run, await self._hook()
+        )
+
+    async def _hook(self) -> str:
+        if not self._webhook:
+            body = {"channel_id": self.channel, "display_name": "GPU tests"}
+            hook = await self.office.admin.post("/hooks/incoming", body)
+            self._webhook = f"{self.rig.mattermost.url}/hooks/{hook['id']}"
+        return self._webhook
+
+    # an admin of the chat
+
+    async def delete_post(self, card: StoredCard) -> None:
+        """Delete a card."""
+        await self.office.delete_post(card.id)
+
+    async def archive_channel(self) -> None:
+        """Archive the channel of the cards."""
+        self._disturbed = True
+        await self.office.archive_channel(self.channel)
+
+    async def restore_channel(self) -> None:
+        """Bring the channel back."""
+        if (await self.office.admin.get(f"/channels/{self.channel}"))["delete_at"]:
+            await self.office.admin.post(f"/channels/{self.channel}/restore")
+
+    async def put_bot_out(self) -> None:
+        """Remove the bot from the channel of the cards."""
+        self._disturbed = True
+        await self.office.remove_member(self.account.user_id, self.channel)
+
+    async def let_bot_in(self) -> None:
+        """Add the bot to the channel."""
+        await self.office.admin.post(f"/channels/{self.channel}/members", {"user_id": self.account.user_id})
+
+    async def said(self) -> list[str]:
+        """Messages of the channel that are neither cards nor replies nor the server's own, oldest first."""
+        posts = await self.anna.posts(self.channel)
+        plain = [p for p in posts if not p["type"] and not p["root_id"] and not p["props"].get(CARD_KEY)]
+        return [str(p["message"]) for p in plain if not p["delete_at"]]
+
+    async def counted(self, metric: str, **labels: str) -> float:
+        """A counter of the bot's metrics, summed over the labels that are left open."""
+        async with self.rig.session.get(f"http://127.0.0.1:{self._port}/metrics") as response:
+            samples = [s for family in text_string_to_metric_families(await response.text()) for s in family.samples]
+        return sum(s.value for s in samples if s.name == metric and labels.items() <= s.labels.items())
+
     async def until(self, what: str, check: Callable[[], Awaitable[Any]], limit: float = 30.0) -> Any:
         """Look again and again until `check` returns something true."""
         try:
@@ -287,6 +399,7 @@ def stored(post: dict[str, Any]) -> StoredCard:
 async def real_stage(folder: Path, **options: Any) -> AsyncIterator[RealStage]:
     """Everything started, furnished, and ended again."""
     async with AsyncExitStack() as exits:
+        options.setdefault("controller_variables", IMPATIENT)
         rig = await exits.enter_async_context(Rig.start(**options))
         player = await exits.enter_async_context(rig.pod_player())
         stage = RealStage(rig, player, folder)

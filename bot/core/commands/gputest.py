@@ -1,7 +1,7 @@
 """`/gputest`: start a GPU test run, or ask about one.
 
     gputest := run | "status" [ RUN ] | "list" | "cancel" [ RUN ] | "rerun" [ "failed" ] [ RUN ] | "help"
-    run     := { MODEL | "all" | "-" MODEL | key "=" value }
+    run     := { MODEL | "all" | "-" MODEL | "and" | key "=" value }
     key     := "models" | "scope" | "epochs" | "ref" | "pool" | "cap" | "notify"
 
 Bare words are models. `all,-diffusion` is all but one. Template spellings of the keys (`test-scope`, `commit-ref`,
@@ -14,13 +14,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from bot.core.commands.grammar import Line, nearest, normalise, split, whole_number, yes_or_no
+from bot.core.commands.grammar import DASHES, Line, nearest, normalise, split, whole_number, yes_or_no
+from bot.core.commands.meant import KEYS, TRIGGER, WORDS, items_of, line_of, line_with, plain, unknown_model
 from bot.core.commands.spec import CommandSpec, ShowHelp
 from bot.core.errors import UserError
 from bot.core.settings import Settings
 
 SPEC = CommandSpec(
-    trigger="gputest",
+    trigger=TRIGGER,
     summary="starts GPU tests",
     usage="[models] [scope=] [epochs=] [ref=] [pool=] [notify=] | status | list | cancel | rerun [failed] | help",
     examples=(
@@ -35,25 +36,6 @@ SPEC = CommandSpec(
         ("help", "this text"),
     ),
 )
-
-KEYS = {
-    "models": "models",
-    "model": "models",
-    "scope": "scope",
-    "test-scope": "scope",
-    "epochs": "epochs",
-    "epoch": "epochs",
-    "ref": "ref",
-    "commit-ref": "ref",
-    "commit": "ref",
-    "branch": "ref",
-    "pool": "pool",
-    "gpu-pool": "pool",
-    "cap": "cap",
-    "cuda-compute-cap": "cap",
-    "notify": "notify",
-}
-WORDS = ("status", "list", "cancel", "rerun", "help")
 
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]{0,199}")
 
@@ -108,9 +90,15 @@ def parse(text: str, settings: Settings) -> GpuTest:
         UserError: not well formed, or a model, key or value that does not exist; the nearest valid one is named.
 
     """
-    line = split(text)
-    first = line.words[0].lower() if line.words else ""
-    if first == "help" or (not line.words and not line.pairs):
+    try:
+        return _parse(split(text, SPEC.trigger, KEYS), settings)
+    except UserError as error:
+        raise UserError(error.text, error.suggestion or f"/{SPEC.trigger} help") from error
+
+
+def _parse(line: Line, settings: Settings) -> GpuTest:
+    first = line.words[0].lower().removeprefix("-") if line.words else ""
+    if first in {"help", "h", "?"} or (not line.words and not line.pairs):
         return ShowHelp(SPEC.trigger)
     if first in WORDS:
         return _about_runs(first, line)
@@ -119,7 +107,7 @@ def parse(text: str, settings: Settings) -> GpuTest:
 
 def starts_a_run(text: str) -> bool:
     """Whether this is about starting a run, well formed or not; a refusal says what it left alone."""
-    first = (normalise(text).split() or [""])[0].lower()
+    first = (normalise(text).split() or [""])[0].lower().lstrip(DASHES)
     return first not in {"status", "list", "cancel", "help"}
 
 
@@ -166,16 +154,18 @@ def _again(start: StartRun, settings: Settings) -> str:
         "pool": start.pool,
         "notify": None if start.notify is None else str(start.notify).lower(),
     }
-    return " ".join(f"{key}={value}" for key, value in pairs.items() if value is not None)
+    said = " ".join(f"{key}={value}" for key, value in pairs.items() if value is not None)
+    return said or f"models={','.join(settings.defaults.models)}"
 
 
 def _about_runs(word: str, line: Line) -> GpuTest:
     rest = [w.lower() for w in line.words[1:]]
-    failed = word == "rerun" and rest[:1] == ["failed"]
-    names = rest[1:] if failed else rest
+    failed = word == "rerun" and "failed" in rest
+    names = [name for name in rest if not failed or name != "failed"]
     if line.pairs or len(names) > (0 if word == "list" else 1):
         takes = "nothing" if word == "list" else "the short name of a run, or nothing"
-        raise UserError(f"`{word}` takes {takes}.", f"/{SPEC.trigger} {word}")
+        kept = [word, *(["failed"] if failed else []), *(names[:1] if word != "list" else [])]
+        raise UserError(f"`{word}` takes {takes}.", line_of(kept, {}))
     run = names[0] if names else None
     match word:
         case "status":
@@ -210,14 +200,17 @@ def _start(line: Line, settings: Settings) -> StartRun:
             near = nearest(typed, KEYS)
             hint = f" Did you mean `{KEYS[near]}`?" if near else ""
             known = ", ".join(dict.fromkeys(KEYS.values()))
-            raise UserError(f"No key `{_plain(typed)}`.{hint} Keys: {known}.", _mended(line, typed, near))
+            raise UserError(f"No key `{plain(typed)}`.{hint} Keys: {known}.", _mended(line, typed, near))
         if pairs.get(key, value) != value:
-            raise UserError(f"`{key}` is given twice: `{_plain(pairs[key])}` and `{_plain(value)}`.")
+            raise UserError(
+                f"`{key}` is given twice: `{plain(pairs[key])}` and `{plain(value)}`.", line_with(line, key, value)
+            )
         pairs[key] = value
     if line.words and "models" in pairs:
+        both = ",".join(items_of(f"{pairs['models']} {' '.join(line.words)}"))
         raise UserError(
-            f"Models are named twice: as words (`{_plain(' '.join(line.words))}`) and by `models=`.",
-            f"/{SPEC.trigger} models={_plain(pairs['models'])}",
+            f"Models are named twice: as words (`{plain(' '.join(line.words))}`) and by `models=`.",
+            line_with(Line((), line.pairs), "models", both),
         )
     start = StartRun()
     if line.words:
@@ -228,48 +221,32 @@ def _start(line: Line, settings: Settings) -> StartRun:
 
 
 def _models(text: str, line: Line, settings: Settings) -> tuple[str, ...]:
-    names = settings.model_names
+    names = [name.lower() for name in settings.model_names]
     chosen: list[str] = []
     removed: set[str] = set()
-    for item in (part.strip().lower() for part in re.split(r"[,;\s]+", text)):
-        minus, name = item.startswith("-"), item.removeprefix("-")
-        if not name:
-            continue
+    for item in items_of(text):
+        name = item.removeprefix("-")
         if name != "all" and name not in names:
-            _unknown_model(name, text, line, settings)
-        if minus:
+            raise unknown_model(item, text, line, settings)
+        if name != item:
             removed.update(names if name == "all" else {name})
         else:
             chosen += names if name == "all" else [name]
     if removed and not chosen:
         chosen = list(names)
-    kept = tuple(name for name in names if name in chosen and name not in removed)
+    kept = tuple(name for name in settings.model_names if name.lower() in {*chosen} - removed)
     if not kept:
-        raise UserError("That leaves no model.", f"/{SPEC.trigger} models=all")
+        raise UserError("That leaves no model.", line_with(Line((), line.pairs), "models", "all"))
     return kept
 
 
-def _unknown_model(name: str, text: str, line: Line, settings: Settings) -> None:
-    near = nearest(name, (*settings.model_names, *WORDS))
-    hint = f" Did you mean {near}?" if near else ""
-    if near in WORDS:
-        raise UserError(f"No model `{_plain(name)}`.{hint}", f"/{SPEC.trigger} {near}")
-    best = ""
-    if near:
-        fixed = ",".join(
-            near if part.strip().lower().removeprefix("-") == name else part for part in re.split(r"[,;\s]+", text)
-        )
-        rest = " ".join(f"{k}={v}" for k, v in line.pairs.items() if KEYS.get(k) != "models")
-        best = f"/{SPEC.trigger} models={_plain(fixed)} {_plain(rest)}".rstrip()
-    raise UserError(f"No model `{_plain(name)}`.{hint} Models: {', '.join(settings.model_names)}.", best)
-
-
-def _scope(start: StartRun, value: str, _line: Line, settings: Settings) -> StartRun:
-    scope = value.lower()
-    if scope not in settings.scopes:
-        near = nearest(scope, settings.scopes)
+def _scope(start: StartRun, value: str, line: Line, settings: Settings) -> StartRun:
+    scope = next((scope for scope in settings.scopes if scope.lower() == value.lower()), None)
+    if scope is None:
+        near = nearest(value, settings.scopes)
         hint = f" Did you mean {near}?" if near else ""
-        raise UserError(f"No scope `{_plain(value)}`.{hint} Scopes: {', '.join(settings.scopes)}.")
+        best = line_with(line, "scope", near or settings.defaults.scope)
+        raise UserError(f"No scope `{plain(value)}`.{hint} Scopes: {', '.join(settings.scopes)}.", best)
     return replace(start, scope=scope)
 
 
@@ -277,14 +254,13 @@ def _epochs(start: StartRun, value: str, line: Line, settings: Settings) -> Star
     try:
         number = whole_number("epochs", value, 1, 10**9)
     except UserError as error:
-        rest = {KEYS.get(k, k): v for k, v in line.pairs.items()} | {"epochs": str(settings.defaults.epochs)}
-        words = " ".join([*line.words, *(f"{k}={v}" for k, v in rest.items())])
-        text = error.text.replace(f"to {10**9}", f"to {settings.max_epochs}")
-        raise UserError(text, f"/{SPEC.trigger} {_plain(words)}") from error
+        meant = re.fullmatch(r"([1-9][0-9]{0,8})(?:[.,]0*)?[^0-9]*", value)
+        best = line_with(line, "epochs", meant[1] if meant else str(settings.defaults.epochs))
+        raise UserError(error.text.replace(f"to {10**9}", f"to {settings.max_epochs}"), best) from error
     return replace(start, epochs=number)
 
 
-def _git_ref(start: StartRun, value: str, _line: Line, _settings: Settings) -> StartRun:
+def _git_ref(start: StartRun, value: str, line: Line, _settings: Settings) -> StartRun:
     """A ref comes from a chat user and ends in a git command: a safe alphabet, and none of git's special forms."""
     if (
         not _REF.fullmatch(value)
@@ -294,44 +270,47 @@ def _git_ref(start: StartRun, value: str, _line: Line, _settings: Settings) -> S
         or value.endswith(("/", ".", ".lock"))
     ):
         raise UserError(
-            f"ref=`{_plain(value)}` is no branch, tag or commit that I take: letters, digits and `. _ / + @ -`.",
-            f"/{SPEC.trigger} ref=main",
+            f"ref=`{plain(value)}` is no branch, tag or commit that I take: letters, digits and `. _ / + @ -`.",
+            line_with(line, "ref", "main"),
         )
     return replace(start, ref=value)
 
 
-def _pool(start: StartRun, value: str, _line: Line, settings: Settings) -> StartRun:
-    by_gpu = {pool.gpu.lower(): pool.name for pool in settings.pools}
+def _pool(start: StartRun, value: str, line: Line, settings: Settings) -> StartRun:
     names = [pool.name for pool in settings.pools]
-    name = by_gpu.get(value.lower(), value.lower())
-    if name not in names:
-        near = nearest(value, [*names, *by_gpu])
-        hint = f" Did you mean {by_gpu.get(near, near)}?" if near else ""
-        raise UserError(f"No pool `{_plain(value)}`.{hint} Pools: {', '.join(names)}.")
+    known = {pool.gpu.lower(): pool.name for pool in settings.pools} | {name.lower(): name for name in names}
+    name = known.get(value.lower())
+    if name is None:
+        near = nearest(value, known)
+        best = known[near] if near else settings.defaults.pool
+        hint = f" Did you mean {best}?" if near else ""
+        raise UserError(f"No pool `{plain(value)}`.{hint} Pools: {', '.join(names)}.", line_with(line, "pool", best))
     return replace(start, pool=name)
 
 
-def _cap(start: StartRun, value: str, _line: Line, _settings: Settings) -> StartRun:
+def _cap(start: StartRun, value: str, line: Line, _settings: Settings) -> StartRun:
     digits = value.replace(".", "")
     if not re.fullmatch(r"[0-9]{2,3}", digits):
-        raise UserError(f"cap=`{_plain(value)}`: I need a compute capability such as 90. Leave it out: the pool tells.")
+        raise UserError(
+            f"cap=`{plain(value)}`: I need a compute capability such as 90. Leave it out: the pool tells.",
+            line_with(line, "cap", None),
+        )
     return replace(start, cap=digits)
 
 
-def _notify(start: StartRun, value: str, _line: Line, _settings: Settings) -> StartRun:
-    return replace(start, notify=yes_or_no("notify", value))
+def _notify(start: StartRun, value: str, line: Line, settings: Settings) -> StartRun:
+    try:
+        return replace(start, notify=yes_or_no("notify", value))
+    except UserError as error:
+        best = line_with(line, "notify", str(settings.defaults.notify).lower())
+        raise UserError(error.text, best) from error
 
 
 def _mended(line: Line, typed: str, near: str | None) -> str:
     if near is None:
         return f"/{SPEC.trigger} help"
-    pairs = " ".join(f"{KEYS[near] if key == typed else key}={value}" for key, value in line.pairs.items())
-    return _plain(f"/{SPEC.trigger} {' '.join([*line.words, pairs])}")
-
-
-def _plain(text: str) -> str:
-    """User text in a refusal: no backticks, so that it can't leave its code span; cut."""
-    return text.replace("`", "'")[:120]
+    pairs = {KEYS[near] if key == typed else key: value for key, value in line.pairs.items()}
+    return line_of(line.words, pairs)
 
 
 def _all_models(start: StartRun, value: str, line: Line, settings: Settings) -> StartRun:

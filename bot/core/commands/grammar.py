@@ -1,12 +1,14 @@
 """What is well formed: words, `key=value` pairs, quotes; forgiving where a phone's keyboard interferes.
 
     line   := { word | pair }
-    pair   := key "=" value | "--" key ( "=" | space ) value
+    pair   := key "=" value | dashes key ( "=" | space ) value
     value  := word | quote text quote
+    dashes := "-" | "--" | "–" | "—"
 
 Valid: `models=all epochs=5`, `models = "dqn, ppo"`, `—epochs 5`, `dqn ppo`. A keyboard's no-break spaces separate,
 its zero-width characters vanish, its curly quotes quote, its em dash is the `--` that was typed, its full-width
-letters and digits are plain ones. Invalid: `models="dqn` (the quote is never closed), `=5`, `epochs=`.
+letters and digits are plain ones. Dashes before anything but a known key are one minus: `all —diffusion` is
+`all -diffusion`. Invalid: `models="dqn` (the quote is never closed), `=5`, `epochs=`, `epochs= ref=main`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from bot.core.errors import UserError
@@ -22,12 +24,19 @@ from bot.core.errors import UserError
 MAX_LINE = 2000
 """Longest line read, in characters; a longer one is no command."""
 
-_ZERO_WIDTH = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f"))
+DASHES = "-‒–—―"
+
+_UNSEEN = dict.fromkeys(
+    map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+)
+_HYPHENS = dict.fromkeys(map(ord, "‐‑−"), "-")
 _QUOTES = {ord(c): '"' for c in "“”„‟«»＂"} | {ord(c): "'" for c in "‘’‚‛‹›＇`´"}
-_QUOTED = re.compile(r"""("[^"]*"|(?<!\w)'[^']*')""")
-_DASHES = re.compile(r"(?<![^\s])(?:[—―–]|--?)(?=[A-Za-z][\w-]*\s*(?:=|\s))")
-_JOINTS = re.compile(r"\s*([=,])\s*")
-_TOKEN = re.compile(r"""(?:[^\s"']|(?<=\w)'(?=\w))+(?:"[^"]*"|'[^']*')?|"[^"]*"|'[^']*'|["']""")
+_PLAIN = _UNSEEN | _HYPHENS | _QUOTES
+_IN_DOUBLE, _IN_SINGLE = '"[^"]*"', r"'(?:[^']|(?<=\w)'(?=\w))*'"
+_QUOTED = re.compile(rf"({_IN_DOUBLE}|(?<!\w){_IN_SINGLE})")
+_BEFORE, _AFTER = re.compile(r"\s+="), re.compile(r"=\s++(?![\w-]+=)")
+_COMMA = re.compile(r"\s*,(?!\s*+[\w-]++=)\s*")
+_TOKEN = re.compile(rf"""(?:[^\s"']|(?<=\w)'(?=\w))+(?:{_IN_DOUBLE}|{_IN_SINGLE})?|{_IN_DOUBLE}|{_IN_SINGLE}|["']""")
 
 
 @dataclass(frozen=True)
@@ -40,14 +49,13 @@ class Line:
 
 def normalise(text: str) -> str:
     """The line as it was meant: plain spaces, quotes, dashes and letters."""
-    text = text.translate(_ZERO_WIDTH).translate(_QUOTES)
-    text = unicodedata.normalize("NFKC", text)
-    text = "".join(" " if c.isspace() or unicodedata.category(c) == "Cc" else c for c in text)
+    text = unicodedata.normalize("NFKC", text.translate(_QUOTES)).translate(_PLAIN)
+    text = "".join(" " if c.isspace() or unicodedata.category(c) in {"Cc", "Cs"} else c for c in text)
     return text.strip()
 
 
-def split(text: str) -> Line:
-    """Take a line apart.
+def split(text: str, trigger: str, keys: Container[str] = ()) -> Line:
+    """Take a line apart. `keys` may be written as options, `--epochs 5`; `trigger` is for lines to copy.
 
     Raises:
         UserError: an unclosed quote, a key without value, a value without key, a key given twice with two values.
@@ -58,39 +66,68 @@ def split(text: str) -> Line:
     tokens = _TOKEN.findall(_tidy(normalise(text)))
     for token in tokens:
         if token in {'"', "'"}:
-            raise UserError(f"A quote ({_shown(token)}) is opened and never closed.")
+            rest = _tidy(" ".join(t for t in tokens if t not in {'"', "'"}))
+            raise UserError(f"A quote ({_shown(token)}) is opened and never closed.", f"/{trigger} {rest}")
     words: list[str] = []
     pairs: dict[str, str] = {}
-    index = 0
-    while index < len(tokens):
-        token = tokens[index]
-        index += 1
-        if token.startswith("--") and "=" not in token:
-            key = token[2:]
-            if index == len(tokens) or tokens[index].startswith("--"):
-                raise UserError(f"{_shown(token)} needs a value.")
-            _put(pairs, key, _unquote(tokens[index]))
-            index += 1
-        elif "=" in token and token[0] not in "\"'":
-            key, _, value = token.removeprefix("--").partition("=")
-            _put(pairs, key, _unquote(value))
+    waiting = list(tokens)
+    while waiting:
+        token = waiting.pop(0)
+        if _is_pair(token):
+            key, _, value = token.lstrip(DASHES).partition("=")
+        elif _is_option(token, keys):
+            key, value = token.lstrip(DASHES), ""
+            if waiting and not _is_pair(waiting[0]) and not _is_option(waiting[0], keys):
+                value = waiting.pop(0)
         else:
-            words.append(_unquote(token))
+            words.append(_one_minus(_unquote(token)))
+            continue
+        key, value = key.lower(), _unquote(value)
+        if pairs.get(key, value) != value and value:
+            others = [t for t in tokens if t.lstrip(DASHES).partition("=")[0].lower() != key]
+            best = f"/{trigger} {' '.join([*others, written((), {key: value})])}"
+            raise UserError(f"{_shown(key)} is given twice: {_shown(pairs[key])} and {_shown(value)}.", best)
+        _put(pairs, key, value)
     return Line(tuple(w for w in words if w), pairs)
 
 
+def _is_pair(token: str) -> bool:
+    return "=" in token and token[0] not in "\"'"
+
+
+def _is_option(token: str, keys: Container[str]) -> bool:
+    return token[0] in DASHES and token.lstrip(DASHES).lower().replace("_", "-") in keys
+
+
+def _one_minus(word: str) -> str:
+    bare = word.lstrip(DASHES)
+    return f"-{bare}" if bare != word else word
+
+
 def _tidy(text: str) -> str:
-    """Close up `key = value` and `a, b`, and write long options alike; what is quoted stays as it is."""
+    """Close up `key = value` and `a, b`; what is quoted stays as it is."""
     parts = _QUOTED.split(text)
     for index in range(0, len(parts), 2):
-        parts[index] = _JOINTS.sub(r"\1", _DASHES.sub("--", parts[index]))
+        parts[index] = _COMMA.sub(",", _AFTER.sub("=", _BEFORE.sub("=", parts[index])))
     return "".join(parts)
+
+
+def written(words: Iterable[str], pairs: Mapping[str, str]) -> str:
+    """Words and pairs as a line that is read as the same."""
+    return " ".join([*(_quoted(word) for word in words), *(f"{key}={_quoted(value)}" for key, value in pairs.items())])
+
+
+def _quoted(text: str) -> str:
+    if not re.search(r"""[\s"'=]|^,|,$""", text):
+        return text
+    return f"'{text}'" if '"' in text else f'"{text}"'
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that was probably meant, None where nothing is near."""
-    matches = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.5)
-    return matches[0] if matches else None
+    spelled = {name.lower(): name for name in known}
+    matches = difflib.get_close_matches(word.lower(), spelled, n=1, cutoff=0.6)
+    return spelled[matches[0]] if matches else None
 
 
 def whole_number(key: str, text: str, lowest: int, highest: int) -> int:
@@ -124,13 +161,10 @@ def yes_or_no(key: str, text: str) -> bool:
 
 
 def _put(pairs: dict[str, str], key: str, value: str) -> None:
-    key = key.lower()
     if not key:
-        raise UserError(f"={_shown(value)} has no key in front of it.")
+        raise UserError(f"Nothing stands in front of {_shown('=' + value)}.")
     if not value:
-        raise UserError(f"{_shown(key)} needs a value, as in `{_bare(key)}=…`.")
-    if pairs.get(key, value) != value:
-        raise UserError(f"{_shown(key)} is given twice: {_shown(pairs[key])} and {_shown(value)}.")
+        raise UserError(f"Nothing stands behind {_shown(key + '=')}.")
     pairs[key] = value
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.core.commands.grammar import nearest, split
+from bot.core.commands.grammar import Line, nearest, split, written
 from bot.core.commands.spec import CommandSpec, ShowHelp
 from bot.core.errors import UserError
 
@@ -49,13 +49,18 @@ def parse(text: str) -> Nightly:
         UserError: not well formed, or no such word; the nearest one is named.
 
     """
-    line = split(text)
-    word = line.words[0].lower() if line.words else "status"
+    try:
+        return _parse(split(text, SPEC.trigger, {"reason"}))
+    except UserError as error:
+        raise UserError(error.text, error.suggestion or f"/{SPEC.trigger} help") from error
+
+
+def _parse(line: Line) -> Nightly:
+    word = line.words[0].lower().removeprefix("-") if line.words else "status"
     reason = line.pairs.get("reason", "") if word in _WORDS else ""
     if len(line.words) > 1 or set(line.pairs) - ({"reason"} if word in _WORDS else set()):
-        best = f"/{SPEC.trigger} {word} reason=…" if word in _WORDS else f"/{SPEC.trigger} status"
-        raise UserError("I take one word (enable, disable or status) and, in quotes, a reason.", best)
-    if word == "help":
+        raise UserError("I take one word (enable, disable or status) and, in quotes, a reason.", _with_reason(line))
+    if word in {"help", "h", "?"}:
         return ShowHelp(SPEC.trigger)
     if word == "status":
         return ShowNightly()
@@ -67,3 +72,12 @@ def parse(text: str) -> Nightly:
             f"/{SPEC.trigger} {near or 'status'}",
         )
     return SwitchNightly(_WORDS[word], reason[:200])
+
+
+def _with_reason(line: Line) -> str:
+    """The line with all that it says behind its word as the reason."""
+    word, rest = line.words[0].lower().removeprefix("-") if line.words else "", line.words[1:]
+    said = " ".join([*([line.pairs["reason"]] if "reason" in line.pairs else []), *rest])
+    if word not in _WORDS or any(other.lower() in {*_WORDS, "status", "help"} for other in rest):
+        return f"/{SPEC.trigger} status"
+    return f"/{SPEC.trigger} {written([word], {'reason': said} if said else {})}"

@@ -9,13 +9,14 @@ from bot.core.card import Card, Stage
 from bot.core.commands.spec import CommandSpec
 from bot.core.errors import UserError
 from bot.core.nightly import NightlyView
-from bot.core.render.card import clock, headline, origin_words
+from bot.core.render.card import clock, headline, models_words, origin_words
 from bot.core.render.escape import code, prose
-from bot.core.render.post import MAX_MESSAGE
+from bot.core.render.post import fit
 from bot.core.render.scheduling import waiting_words
 from bot.core.schedule import zone
 from bot.core.settings import Settings
 from bot.core.state import EndedRun
+from bot.core.verdict import Verdict
 
 MAX_RUNS = 30
 """Runs listed by `status`."""
@@ -30,18 +31,31 @@ _STAGES = {
 }
 
 
+MAX_NAMED = 10
+"""Schedules, runs and the like that one sentence names."""
+
+MAX_COPIED = 300
+"""Characters of a line to copy."""
+
+
+def copied(line: str) -> str:
+    """A line to copy as it is read in its code span; "" for one that is too long to be shown whole."""
+    shown = code(line, MAX_COPIED + 1)[1:-1].strip()
+    return shown if len(shown) <= MAX_COPIED else ""
+
+
 def refusal(error: UserError, *, started: bool = False) -> str:
     """Why not, that nothing happened, and a line to copy."""
     text = f"🤔 {error.text}"
     if not started:
         text += " Nothing was started."
-    return f"{text}\n{code(error.suggestion, 300)}" if error.suggestion else text
+    return f"{text}\n{code(error.suggestion, MAX_COPIED)}" if error.suggestion else text
 
 
 def nothing_changed(error: UserError) -> str:
     """The same for commands that switch instead of start."""
     text = f"🤔 {error.text} Nothing was changed."
-    return f"{text}\n{code(error.suggestion, 300)}" if error.suggestion else text
+    return f"{text}\n{code(error.suggestion, MAX_COPIED)}" if error.suggestion else text
 
 
 def no_such_command(trigger: str, known: Sequence[CommandSpec]) -> str:
@@ -76,6 +90,12 @@ def started(short: str, channel: str, *, posts: bool) -> str:
         return f"🕓 **{name}** is started without a post. Ask for it with `/gputest status {name}`."
     where = f" in ~{channel}" if channel else ""
     return f"🕓 **{prose(short, 40)}** is started; its card is{where or ' on its way'}."
+
+
+def started_before(short: str) -> str:
+    """A click that was made before: what it started is over, and it starts nothing more."""
+    name = prose(short, 40)
+    return f"That button has started **{name}** before, and it has ended. For another: `/gputest rerun {name}`."
 
 
 def being_stopped(short: str) -> str:
@@ -113,7 +133,7 @@ def run_unknown(run: str | None, known: Sequence[str]) -> str:
 def click_refused(error: UserError) -> str:
     """Why a click, or a command that starts nothing, did nothing."""
     text = f"🤔 {error.text} Nothing was done."
-    return f"{text}\n{code(error.suggestion, 300)}" if error.suggestion else text
+    return f"{text}\n{code(error.suggestion, MAX_COPIED)}" if error.suggestion else text
 
 
 def bad_click(*, expired: bool) -> str:
@@ -141,7 +161,7 @@ def run_list(cards: Sequence[Card], ended: Sequence[tuple[str, EndedRun]], setti
         return status(cards, ended, settings, listed=listed)
     lines = [run_line(card, settings) for card in cards[:MAX_RUNS]]
     lines += [ended_line(short, run) for short, run in ended]
-    return "\n".join(lines)[:MAX_MESSAGE]
+    return fit(lines)
 
 
 def submit_failed(reason: str, name: str) -> str:
@@ -170,13 +190,13 @@ def status(cards: Sequence[Card], ended: Sequence[tuple[str, EndedRun]], setting
         lines.append("No run is under way.")
     if ended:
         lines.append("Ended last: " + ", ".join(_ended(short, run) for short, run in ended))
-    return "\n".join(lines)[:MAX_MESSAGE]
+    return fit(lines)
 
 
 def run_line(card: Card, settings: Settings) -> str:
     """One run under way."""
     since = f", since {clock(card.since, settings)}" if card.since else ""
-    models = "all models" if card.asked.all_models else ", ".join(prose(m, 30) for m in card.asked.models[:6])
+    models = models_words(card.asked)
     detail = f" · {waiting_words(card.detail) or prose(card.detail, 160)}" if card.detail else ""
     return f"{_STAGES[card.stage]}{since}: **{prose(card.short, 40)}** · {models} · {origin_words(card.origin)}{detail}"
 
@@ -195,10 +215,12 @@ def ended_line(short: str, run: EndedRun) -> str:
 
 def _ended(short: str, run: EndedRun) -> str:
     words = {
-        "passed": "✅", "failed": "❌", "broken": "🧱", "cancelled": "🚫", "timed_out": "⌛", "unknown": "❔",
+        "passed": "✅", "failed": "❌", "broken": "🧱", "cancelled": "🚫", "timed_out": "⌛", "no_gpu": "💤",
+        "unknown": "❔",
     }  # fmt: skip
     verdict = run.verdict.value if run.verdict else "unknown"
-    return f"{words[verdict]} **{prose(short, 40)}** {verdict.replace('_', ' ')}"
+    said = "never got a GPU" if run.verdict is Verdict.NO_GPU else verdict.replace("_", " ")
+    return f"{words[verdict]} **{prose(short, 40)}** {said}"
 
 
 def nightly(view: NightlyView) -> str:
@@ -214,7 +236,7 @@ def nightly(view: NightlyView) -> str:
     if view.complaint:
         lines.append(f"⚠️ Argo says: {prose(view.complaint, 300)}")
     if view.running:
-        lines.append("Running: " + ", ".join(code(name, 80) for name in view.running))
+        lines.append("Running: " + ", ".join(code(name, 80) for name in view.running[:MAX_NAMED]))
     if view.switched:
         reason = f": {prose(view.switched.reason, 200)}" if view.switched.reason else ""
         when = f"{datetime.fromtimestamp(view.switched.at, zone(view.timezone)):%-d %b %H:%M %Z}"
@@ -224,8 +246,8 @@ def nightly(view: NightlyView) -> str:
 
 
 def _next(view: NightlyView) -> str:
-    schedules = ", ".join(code(s, 60) for s in view.schedules)
-    where = view.timezone or "UTC, assumed"
+    schedules = ", ".join(code(s, 60) for s in view.schedules[:MAX_NAMED])
+    where = prose(view.timezone, 60) or "UTC, assumed"
     text = f" · {schedules} ({where})" if schedules else ""
     if view.enabled and view.upcoming and not view.stopped:
         local = view.upcoming.astimezone(zone(view.timezone))

@@ -16,15 +16,18 @@ from bot.core.progress import Progress
 from bot.core.render.escape import code, prose
 from bot.core.render.post import AMBER, BLUE, GREEN, GREY, PURPLE, RED, Post
 from bot.core.render.scheduling import waiting_words
+from bot.core.results import RED as FAILING
 from bot.core.results import BuildError, Suite, SuiteStatus
 from bot.core.settings import Settings
-from bot.core.verdict import ModelOutcome, ModelStatus, Outcome, Verdict
+from bot.core.verdict import ModelOutcome, ModelStatus, Outcome, Reach, Verdict
 
 BREAK = "  \n"
 """A line break in Markdown."""
 
 MAX_LINES = 40
 """Models listed one by one; more are counted."""
+
+OVER = "The tests are over, the results are being reported"
 
 MAX_TESTS = 3
 """Failed tests named per model on the card; all are in the thread."""
@@ -42,11 +45,15 @@ def _running(card: Card, settings: Settings) -> Post:
     since = f"since {clock(card.since, settings)}" if card.since else ""
     models = _names("⚪", card.asked.models)
     head, color, lines = {
-        Stage.QUEUED: ("🕓", GREY, [_reason(card.detail), since and f"Asked {since.removeprefix('since ')}"]),
-        Stage.WAITING: ("🟡", AMBER, [_reason(card.detail) or f"No {card.asked.gpu} node yet", since]),
+        Stage.QUEUED: (
+            "🕓",
+            GREY,
+            [_queued(card) or _reason(card.detail), since and f"Asked {since.removeprefix('since ')}"],
+        ),
+        Stage.WAITING: ("🟡", AMBER, [_reason(card.detail) or f"No {prose(card.asked.gpu, 40)} node yet", since]),
         Stage.WARMING: ("🟡", AMBER, [_reason(card.detail), since]),
         Stage.TESTING: ("🔵", BLUE, [since, *(_progress_lines(card, card.progress) if card.progress else [models])]),
-        Stage.FINISHING: ("🔵", BLUE, ["The tests are over, the results are being reported", since]),
+        Stage.FINISHING: ("🔵", BLUE, [_reason(card.detail) or OVER, since]),
     }[card.stage]
     verb = {
         Stage.QUEUED: "queued",
@@ -57,6 +64,14 @@ def _running(card: Card, settings: Settings) -> Post:
     }[card.stage]
     message = f"{head} **{prose(card.short, 40)} {verb}** · {what}"
     return Post(message, _join([*(_first_upper(line) for line in lines if line), *_foot(card)]), color)
+
+
+def _queued(card: Card) -> str:
+    """For which run it waits. Which one comes next is Argo's to choose, so no place in line is promised."""
+    if not card.behind:
+        return ""
+    names = ", ".join(f"**{prose(name, 40)}**" for name in card.behind)
+    return f"Waits for {names}: one run at a time" + (f" (lock {code(card.lock, 60)})" if card.lock else "")
 
 
 def _testing(progress: Progress | None) -> str:
@@ -101,6 +116,7 @@ _HEADS = {
     Verdict.BROKEN: ("🧱", RED),
     Verdict.CANCELLED: ("🚫", GREY),
     Verdict.TIMED_OUT: ("⌛", RED),
+    Verdict.NO_GPU: ("💤", AMBER),
     Verdict.UNKNOWN: ("❔", PURPLE),
 }
 
@@ -119,6 +135,7 @@ def headline(card: Card) -> str:
         Verdict.BROKEN: f"{short} did not {_build_verb(outcome)}",
         Verdict.CANCELLED: f"{short} cancelled{_by(card)}",
         Verdict.TIMED_OUT: f"{short} out of time",
+        Verdict.NO_GPU: f"{short} never got {article(card.asked.gpu)} {prose(card.asked.gpu, 40)}",
         Verdict.UNKNOWN: f"{short}: no verdict",
     }[outcome.verdict]
 
@@ -136,7 +153,8 @@ def _failed_words(outcome: Outcome, total: int) -> str:
     names = ", ".join(prose(m.name, 30) for m in failed[:5]) + (" …" if len(failed) > 5 else "")
     words = [f"{len(failed)} of {total} failed: {names}"] if failed else []
     if outcome.shared_red:
-        words.append(f"shared suites failed: {', '.join(prose(s.suite, 30) for s in outcome.shared_red)}")
+        shared = ", ".join(prose(s.suite, 30) for s in outcome.shared_red[:5])
+        words.append(f"shared suites failed: {shared}{' …' if len(outcome.shared_red) > 5 else ''}")
     return ", ".join(words)
 
 
@@ -148,17 +166,30 @@ def _build_verb(outcome: Outcome) -> str:
 def _outcome_lines(outcome: Outcome) -> list[str]:
     if outcome.verdict is Verdict.BROKEN:
         return [*_build_lines(outcome), "No test ran."]
+    if outcome.reach is not Reach.TESTS:
+        return ["Nothing ran, it was still in the queue." if outcome.reach is Reach.QUEUE else "No test ran."]
     failed = outcome.of(ModelStatus.FAILED)
     lines = [_failed_line(model) for model in failed[:MAX_LINES]]
-    lines += [f"❌ {_suite_words(suite)}" for suite in outcome.shared_red]
+    lines += [f"❌ {_suite_words(suite)}" for suite in outcome.shared_red[:MAX_LINES]]
     passed = outcome.of(ModelStatus.PASSED)
     if passed:
         lines.append(_green_line(outcome, passed, bool(failed)))
     lines += _unknown_lines(outcome)
     if outcome.without_tests and outcome.verdict in {Verdict.PASSED, Verdict.FAILED}:
-        names = ", ".join(prose(n, 30) for n in outcome.without_tests)
-        lines.append(f"No integration tests: {names}")
+        lines.append(_without_tests(outcome))
     return lines
+
+
+def _without_tests(outcome: Outcome) -> str:
+    kinds = {s.scope for m in outcome.models for s in m.suites if s.status is SuiteStatus.SKIPPED}
+    kind = (
+        "integration tests"
+        if kinds == {"integration"}
+        else "library tests"
+        if kinds == {"lib"}
+        else "tests of one kind"
+    )
+    return f"No {kind}: {', '.join(prose(name, 30) for name in outcome.without_tests)}"
 
 
 def _green_line(outcome: Outcome, passed: tuple[ModelOutcome, ...], some_failed: bool) -> str:
@@ -177,7 +208,7 @@ def _unknown_lines(outcome: Outcome) -> list[str]:
         lines.append(_names("⚪ Not run:", [m.name for m in not_run]))
     if not outcome.results:
         lines.append(f"Nothing is known of {_count(len(outcome.models))}")
-    lines += [f"❔ shared suite {_suite_words(s)}" for s in outcome.shared if s.status is SuiteStatus.UNKNOWN]
+    lines += [f"❔ {_suite_words(s)}" for s in outcome.shared if s.status is SuiteStatus.UNKNOWN]
     return lines[: MAX_LINES + 1]
 
 
@@ -187,7 +218,7 @@ def _failed_line(model: ModelOutcome) -> str:
     other = [
         f"{prose(suite.suite, 40)} {_STATUS_WORDS[suite.status]}"
         for suite in model.suites
-        if suite.status in {SuiteStatus.BROKEN, SuiteStatus.TIMED_OUT, SuiteStatus.KILLED}
+        if suite.status in FAILING and not (suite.status is SuiteStatus.FAILED and suite.failed_tests)
     ]
     shown = [*tests[:MAX_TESTS], *other[:MAX_TESTS]]
     more = len(tests) + len(other) - len(shown)
@@ -228,6 +259,8 @@ def _error_line(error: BuildError) -> str:
 
 def _reason_lines(outcome: Outcome) -> list[str]:
     lines = [_first_upper(prose(outcome.reason, 300))] if outcome.reason else []
+    if outcome.verdict is Verdict.NO_GPU:
+        return [f"The last word was: {_reason(outcome.reason)}" if outcome.reason else "No node took it in time"]
     if outcome.verdict in {Verdict.UNKNOWN, Verdict.CANCELLED, Verdict.TIMED_OUT}:
         lines.append("**Not a pass.**")
     return lines
@@ -254,7 +287,7 @@ def clock(when: datetime, settings: Settings) -> str:
 
 def article(gpu: str) -> str:
     """`an H100`, `an L4`, `a T4`: GPU names are spelled out, and so is the article."""
-    return "an" if gpu[:1].upper() in "AEFHILMNORSX8" else "a"
+    return "an" if gpu[:1].upper() in {*"AEFHILMNORSX8"} else "a"
 
 
 def origin_words(origin: Origin) -> str:
@@ -268,11 +301,17 @@ def origin_words(origin: Origin) -> str:
     }[origin.kind]
 
 
+def models_words(asked: Asked) -> str:
+    """Which models, in a line."""
+    if asked.all_models:
+        return "all models"
+    more = f" and {len(asked.models) - 6} more" if len(asked.models) > 6 else ""
+    return ", ".join(prose(m, 30) for m in asked.models[:6]) + more
+
+
 def _what(card: Card) -> str:
     asked = card.asked
-    models = "all models" if asked.all_models else ", ".join(prose(m, 30) for m in asked.models[:6])
-    if not asked.all_models and len(asked.models) > 6:
-        models += f" and {len(asked.models) - 6} more"
+    models = models_words(asked)
     scope = "" if asked.scope == "all" else f", {prose(asked.scope, 20)} tests"
     return f"{models}{scope}, {prose(asked.epochs, 12)} {_epochs_word(asked)} · {_ref(card)}"
 

@@ -10,6 +10,9 @@ from typing import Any
 from bot.core.dialogs import CancelDialog, StartDialog
 from bot.core.render.escape import prose
 
+MAX_TEXT = 150
+"""Longest help text and default of a field, in characters."""
+
 START, CANCEL = "gputest-start", "gputest-cancel"
 
 
@@ -35,6 +38,7 @@ def _cancel(dialog: CancelDialog) -> dict[str, Any]:
 
 def _start(dialog: StartDialog) -> dict[str, Any]:
     defaults = dialog.defaults
+    models = ",".join(defaults.models)
     return {
         "callback_id": START,
         "title": "Start a GPU test",
@@ -45,8 +49,10 @@ def _start(dialog: StartDialog) -> dict[str, Any]:
                 "display_name": "Models",
                 "name": "models",
                 "type": "text",
-                "default": ",".join(defaults.models)[:150],
-                "help_text": f"all, or some of: {', '.join(dialog.models)}"[:150],
+                # more of them than a field takes: left empty, which means the same
+                "default": models if len(models) <= MAX_TEXT else "",
+                "optional": len(models) > MAX_TEXT,
+                "help_text": f"all, or some of: {', '.join(dialog.models)}"[:MAX_TEXT],
             },
             {
                 "display_name": "Epochs",

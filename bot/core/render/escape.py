@@ -10,6 +10,9 @@ import re
 import unicodedata
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
+_TURNED = dict.fromkeys(map(ord, "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"))
+"""Signs that turn the direction of what follows them, beyond the text that they came with."""
+
 _MARKDOWN = re.compile(r"([\\`*_~\[\]<>|#])")
 _EMOJI = re.compile(r":(?=[A-Za-z0-9_+-]+:)")
 _URL = re.compile(r"(?i)\b(https?|ftp|mailto):(?=/|\S)")
@@ -19,8 +22,8 @@ ZERO_WIDTH = "\u200b"
 
 
 def clean(text: str) -> str:
-    """Without ANSI sequences, control characters and lone surrogates; newlines and tabs stay."""
-    text = _ANSI.sub("", text)
+    """Without ANSI sequences, control characters, lone surrogates and turned directions; newlines and tabs stay."""
+    text = _ANSI.sub("", text).translate(_TURNED)
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in {"Cc", "Cs"})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,19 @@ GREY, AMBER, BLUE, RED, GREEN, PURPLE = "#8a8f98", "#d99a00", "#2f6fde", "#c9372
 
 MAX_MESSAGE = 16383
 """Longest message in characters: a quarter of the column on PostgreSQL (post_store.go)."""
+
+
+def fit(lines: Iterable[str], limit: int = MAX_MESSAGE) -> str:
+    """The lines that fit into a message, each whole: a code span that is cut open lets out what it holds."""
+    shown: list[str] = []
+    room = limit
+    for line in lines:
+        if len(line) >= room:
+            shown.append("…" if "`" in line else line[: room - 1] + "…")
+            break
+        shown.append(line)
+        room -= len(line) + 1
+    return "\n".join(shown)
 
 
 @dataclass(frozen=True)

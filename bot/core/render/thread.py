@@ -8,10 +8,13 @@ from bot.core.card import Card, OriginKind
 from bot.core.memory import Ended
 from bot.core.render.card import duration, headline
 from bot.core.render.escape import code, fenced, mention, prose
-from bot.core.render.post import MAX_MESSAGE
+from bot.core.render.post import fit
 from bot.core.results import RED, Suite, SuiteStatus
 from bot.core.settings import Settings
-from bot.core.verdict import ModelStatus, Verdict
+from bot.core.verdict import ModelStatus, Reach, Verdict
+
+NOTICE = "notice"
+"""Key of the part that rings."""
 
 MAX_FAILURES = 12
 """Replies with failures under one card; what is beyond is counted in the last one."""
@@ -25,6 +28,7 @@ _MARKS = {
     Verdict.BROKEN: "🧱",
     Verdict.CANCELLED: "🚫",
     Verdict.TIMED_OUT: "⌛",
+    Verdict.NO_GPU: "💤",
     Verdict.UNKNOWN: "❔",
 }
 
@@ -41,21 +45,20 @@ def failure_parts(card: Card) -> tuple[Part, ...]:
     """A reply for each failed model and red shared suite."""
     if card.outcome is None:
         return ()
-    groups = [(m.name, m.suites) for m in card.outcome.of(ModelStatus.FAILED)]
-    groups += [(s.suite, (s,)) for s in card.outcome.shared_red]
-    parts = [Part(f"failure:{name}", _failure(name, suites)) for name, suites in groups[:MAX_FAILURES]]
+    groups = [(m.name, m.name, m.suites) for m in card.outcome.of(ModelStatus.FAILED)]
+    groups += [(f"shared:{s.suite}", s.suite, (s,)) for s in card.outcome.shared_red]
+    parts = [Part(f"failure:{key}", _failure(name, suites)) for key, name, suites in groups[:MAX_FAILURES]]
     if len(groups) > MAX_FAILURES:
-        rest = ", ".join(prose(name, 30) for name, _ in groups[MAX_FAILURES:])
-        parts.append(Part("failure:more", f"Failed as well: {rest}"[:MAX_MESSAGE]))
+        rest = ", ".join(prose(name, 30) for _, name, _ in groups[MAX_FAILURES:])
+        parts.append(Part("failure:more", fit([f"Failed as well: {rest}"])))
     return tuple(parts)
 
 
 def _failure(name: str, suites: tuple[Suite, ...]) -> str:
-    blocks = [f"❌ **{prose(name, 30)}**", *(_suite(suite) for suite in suites if suite.status in RED)]
-    return "\n".join(blocks)[:MAX_MESSAGE]
+    return fit([f"❌ **{prose(name, 30)}**", *(line for s in suites if s.status in RED for line in _suite(s))])
 
 
-def _suite(suite: Suite) -> str:
+def _suite(suite: Suite) -> list[str]:
     total = suite.passed + suite.failed
     how = {
         SuiteStatus.FAILED: f"{suite.failed} of {total} failed" if suite.failed else f"exit code {suite.exit_code}",
@@ -70,7 +73,7 @@ def _suite(suite: Suite) -> str:
         lines.append(f"- and {len(suite.failed_tests) - MAX_TESTS} more")
     if suite.tail:
         lines.append(fenced(suite.tail, 1500))
-    return "\n".join(lines)
+    return lines
 
 
 def summary(card: Card) -> str:
@@ -86,7 +89,11 @@ def summary(card: Card) -> str:
     if outcome.verdict is Verdict.CANCELLED and outcome.results is not None:
         done = len(outcome.of(ModelStatus.PASSED)) + len(outcome.of(ModelStatus.FAILED))
         line += f" ({done} of {len(outcome.models)} done)"
-    if outcome.verdict in {Verdict.UNKNOWN, Verdict.CANCELLED, Verdict.TIMED_OUT}:
+    if outcome.verdict is Verdict.CANCELLED and outcome.reach is not Reach.TESTS:
+        line += " before any test ran"
+    elif outcome.verdict is Verdict.NO_GPU:
+        line += ", so no test ran"
+    elif outcome.verdict in {Verdict.UNKNOWN, Verdict.CANCELLED, Verdict.TIMED_OUT}:
         line += " · not a pass"
     return line
 
@@ -97,7 +104,7 @@ def notice(card: Card, ended: Ended, settings: Settings) -> Part | None:
     if names is None:
         return None
     ringing = " ".join(mention(name) for name in names)
-    return Part("notice", f"{ringing} {ended.summary}".strip()[:MAX_MESSAGE])
+    return Part(NOTICE, fit([f"{ringing} {ended.summary}".strip()]))
 
 
 def _rung(card: Card, ended: Ended, settings: Settings) -> tuple[str, ...] | None:

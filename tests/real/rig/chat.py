@@ -81,6 +81,8 @@ class Mattermost:
     url: str
     admin_token: str
     session: aiohttp.ClientSession
+    database: str = ""
+    """Its own store, as psql takes it."""
 
     def client(self, token: str | None = None) -> MattermostClient:
         """Return a client: the administrator's, or that of the token's user."""
@@ -97,6 +99,7 @@ class Chat:
         self._data = folder / _DATA
         self._postgres_port, self._port = free_ports(2)
         self.url = f"http://127.0.0.1:{self._port}"
+        self.database = f"postgresql://{_ROLE}@127.0.0.1:{self._postgres_port}/{_DATABASE}"
 
     async def copy_template(self, template: Path) -> None:
         """Put a copy of the cached data folder in place."""

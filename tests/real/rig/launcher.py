@@ -234,7 +234,7 @@ class Rig:
         await chat.copy_template(template)
         await self._run(chat.postgres())
         await self._run(chat.mattermost())
-        self._mattermost = Mattermost(chat.url, template_token(template), self.session)
+        self._mattermost = Mattermost(chat.url, template_token(template), self.session, chat.database)
 
     async def _run(self, service: Service) -> None:
         # Known before it starts, so that it is ended whatever happens meanwhile.

@@ -20,6 +20,7 @@ from .pod_script import (
     Log,
     NodeLost,
     OOMKilled,
+    Orphaned,
     Outputs,
     Pending,
     Progress,
@@ -141,8 +142,8 @@ class PodPart:
                 await self._until_bound(limit)
             case Waiting(reason, message):
                 await self._write_status(pod_status.waiting(self.pod, reason, message))
-            case Running():
-                await self._run()
+            case Running(announced):
+                await self._run(announced=announced)
             case Progress(text):
                 await self._patch_result({"progress": text})
             case Log(text):
@@ -155,12 +156,12 @@ class PodPart:
                 await asyncio.sleep(seconds)
             case Hang():
                 await asyncio.Event().wait()
-            case Exit() | OOMKilled() | Evicted() | NodeLost():
+            case Exit() | OOMKilled() | Evicted() | NodeLost() | Orphaned():
                 await self._finish(action)
             case _:
                 assert_never(action)
 
-    async def _finish(self, action: Exit | OOMKilled | Evicted | NodeLost) -> None:
+    async def _finish(self, action: Exit | OOMKilled | Evicted | NodeLost | Orphaned) -> None:
         match action:
             case Exit(code, message, reason):
                 await self._end(End(code, reason, message))
@@ -173,14 +174,17 @@ class PodPart:
                 await self._write_status(pod_status.evicted(message))
             case NodeLost():
                 await self.remove()
+            case Orphaned():
+                self.finished = True
+                await self._write_status({"phase": "Failed"})
             case _:
                 assert_never(action)
 
-    async def _run(self) -> None:
+    async def _run(self, *, announced: bool = True) -> None:
         if not self._started:
             self._started = pod_status.now()
             await self._write_status(pod_status.running(self.pod, self._started))
-        if self._has_executor:
+        if self._has_executor and announced:
             path = f"{ARGO}/namespaces/{self.namespace}/workflowtaskresults"
             await self._patiently(lambda: self.kube.ensure(path, pod_status.task_result(self.facts)))
 
@@ -234,7 +238,7 @@ class PodPart:
             try:
                 await request()
             except KubeError as error:
-                if error.status in {404, 409}:
+                if error.status in {404, 409} or "metadata.uid" in str(error):
                     raise PodGone(self.facts.name) from error
                 if error.status < 500 or time.monotonic() > give_up:
                     raise

@@ -42,7 +42,9 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Running:
-    """All containers run; the executor announces its task result."""
+    """All containers run; the executor announces its task result, unless it has not come to that yet."""
+
+    announced: bool = True
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,11 @@ class NodeLost:
 
 
 @dataclass(frozen=True)
+class Orphaned:
+    """The node is gone, and the pod is called Failed without a word on how its containers ended."""
+
+
+@dataclass(frozen=True)
 class Wait:
     """Wait until the test opens a gate by ``player.release(name)``; gates stay open."""
 
@@ -132,6 +139,7 @@ Action = (
     | OOMKilled
     | Evicted
     | NodeLost
+    | Orphaned
     | Wait
     | Sleep
     | Hang

@@ -163,13 +163,14 @@ def must_end(workflow: Manifest, facts: PodFacts) -> bool:
     """Tell whether the controller has signalled the pod's containers to end.
 
     It does so through `pods/exec`, which nobody answers here. The same can be read from the workflow: a shutdown
-    (Stop spares the exit handler), or the pod's node failed while the pod goes on, which is a deadline.
+    (Stop spares the exit handler), or the pod's node failed while the pod goes on, which is a deadline. A node in
+    Error is none: a pod that was lost and made anew goes on under it.
     """
     shutdown = workflow.get("spec", {}).get("shutdown")
     if shutdown == "Terminate" or (shutdown and not facts.on_exit):
         return True
     nodes = workflow.get("status", {}).get("nodes") or {}
-    return nodes.get(facts.node_id, {}).get("phase") in {"Failed", "Error"}
+    return bool(nodes.get(facts.node_id, {}).get("phase") == "Failed")
 
 
 def _template(pod: Manifest) -> Manifest:

@@ -1,0 +1,114 @@
+"""Markers in the runner's log, and what they add up to."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bot.core.progress import MAX_LINE, PREFIX, Marker, ModelProgress, Progress, advance, read_marker
+from bot.core.results import SuiteStatus
+
+
+def line(event: str, **more: object) -> str:
+    """A marker as the runner prints it."""
+    return PREFIX + json.dumps({"event": event} | more)
+
+
+def after(*markers: Marker) -> Progress:
+    """The progress after these markers."""
+    progress = Progress()
+    for marker in markers:
+        progress = advance(progress, marker)
+    return progress
+
+
+def started(model: str, suite: str = "lib") -> Marker:
+    return Marker("suite_started", model=model, suite=suite)
+
+
+def finished(model: str, status: str = "passed", suite: str = "lib", failed: tuple[str, ...] = ()) -> Marker:
+    return Marker("suite_finished", model=model, suite=suite, status=SuiteStatus(status), failed_tests=[*failed])
+
+
+def test_a_marker_is_read() -> None:
+    """The line's prefix, then JSON."""
+    assert Marker("resolved", commit="3f2a9c1") == read_marker(line("resolved", commit="3f2a9c1"))
+    assert Marker(
+        "suite_finished", model="dqn", suite="s", status=SuiteStatus.FAILED, failed_tests=["a"]
+    ) == read_marker(line("suite_finished", model="dqn", suite="s", status="failed", failed_tests=["a"]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "running 9 tests",
+        f" {PREFIX}{{}}",
+        PREFIX,
+        f"{PREFIX}{{}}",
+        f"{PREFIX}[]",
+        f'{PREFIX}{{"event": 1}}',
+        line("suite_finished", status="green"),
+        line("resolved", commit=None),
+        line("resolved", commit="x" * MAX_LINE),
+    ],
+)
+def test_what_is_no_marker(text: str) -> None:
+    """Other output, half a marker, a value that does not exist, a line without end."""
+    assert read_marker(text) is None
+
+
+def test_a_marker_of_a_newer_runner_changes_nothing() -> None:
+    """An event that is not known is a view less, not an error."""
+    marker = read_marker(line("cooling_down", model="dqn"))
+
+    assert marker is not None
+    assert Progress() == after(marker)
+
+
+def test_the_commit_and_the_compiler() -> None:
+    """What is seen before the first test."""
+    assert Progress(commit="3f2a9c1") == after(Marker("resolved", commit="3f2a9c1"), Marker("compiling"))
+    assert after(Marker("compiled")).compiled
+
+
+def test_models_come_in_the_order_in_which_they_started() -> None:
+    """One runs at a time; what comes again keeps its place."""
+    progress = after(started("dqn"), finished("dqn"), started("kan"), finished("kan"), started("dqn", "integ"))
+
+    assert ("dqn", "kan") == tuple(model.name for model in progress.models)
+    assert [True, False] == [model.running for model in progress.models]
+    assert progress.compiled
+
+
+def test_the_next_one_ends_the_one_before() -> None:
+    """A finish that was lost in the log leaves nothing running for ever."""
+    progress = after(started("dqn"), started("kan"))
+
+    assert [False, True] == [model.running for model in progress.models]
+
+
+def test_green_and_red_suites_of_a_model() -> None:
+    """Passed ones are counted, red ones name their tests, or themselves where no test is named."""
+    progress = after(
+        finished("dqn"),
+        finished("dqn", "failed", "integ", ("a", "b")),
+        finished("dqn", "timed_out", "smoke"),
+        finished("dqn", "skipped", "none"),
+    )
+
+    assert ModelProgress("dqn", passed=1, red=("a", "b", "smoke")) == progress.model("dqn")
+    assert progress.model("kan") is None
+
+
+def test_a_marker_that_comes_again_names_nothing_twice() -> None:
+    """The log is read again from a second before after a cut."""
+    once, twice = finished("dqn", "failed", "integ", ("a",)), finished("dqn", "failed", "integ", ("a", "b"))
+
+    assert ("a", "b") == after(once, once, twice).models[0].red
+
+
+def test_shared_suites_are_no_model() -> None:
+    """They run for every selection."""
+    assert () == after(started("shared"), finished("shared", "failed")).models
