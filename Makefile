@@ -26,10 +26,10 @@ lint: $(VENV)/.ready   ## ruff, mypy strict, import contracts
 	@$(BIN)/mypy
 	@PYTHONPATH=. $(BIN)/lint-imports
 
-test-real: $(VENV)/.ready   ## stories and contracts on the real services (builds them once, needs Go and Debian)
+test-real: $(VENV)/.ready   ## stories and contracts on the real services, the demo in a browser (builds once; Go, Debian)
 	@tests/real/install.sh
 	@$(BIN)/python -m tests.real.rig.build
-	@$(BIN)/pytest -m "real or cargo" --timeout=300 $(ARGS)
+	@$(BIN)/pytest -m "real or cargo or browser" --timeout=300 $(ARGS)
 
 real: $(VENV)/.ready   ## the main job, played on the real services and printed
 	@tests/real/install.sh

@@ -1,4 +1,4 @@
-"""The command line: run | demo | check-config | release-finalizers."""
+"""The command line: run | demo | check-config | doctor | release-finalizers."""
 
 from __future__ import annotations
 
@@ -29,9 +29,19 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="run the bot")
     run.add_argument("--config", type=Path, help="config.yaml; without it everything has its default")
     run.set_defaults(do=_run)
+    demo = commands.add_parser("demo", help="run the bot on an embedded cluster and chat, with a chat page to try it")
+    demo.add_argument("--speed", type=float, default=40.0, help="simulated seconds in one (40)")
+    demo.add_argument("--seed", type=int, default=1, help="of the dice: durations, failures, names (1)")
+    demo.add_argument(
+        "--port", type=int, default=0, help="of the chat page; where it is taken, the next free one (8065)"
+    )
+    demo.set_defaults(do=_demo)
     check = commands.add_parser("check-config", help="read config.yaml and say what is wrong with it")
     check.add_argument("--config", type=Path, required=True)
     check.set_defaults(do=_check)
+    doctor = commands.add_parser("doctor", help="look at what a run needs and say what to do; changes nothing")
+    doctor.add_argument("--config", type=Path, help="config.yaml; without it everything has its default")
+    doctor.set_defaults(do=_doctor)
     release = commands.add_parser(
         "release-finalizers", help="let every held Workflow go, before the bot is removed for good"
     )
@@ -45,6 +55,17 @@ def _check(arguments: argparse.Namespace) -> int:
     runs = config.runs
     print(f"{arguments.config} is fine: {len(runs.models)} models, {len(runs.pools)} pools, template {runs.template}")
     return 0
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from bot import logs
+    from bot.core.render.doctor import healthy, report
+    from bot.doctor import examine
+
+    logs.set_up("ERROR")
+    findings = asyncio.run(examine(load(arguments.config), secrets()))
+    print(report(findings))
+    return 0 if healthy(findings) else 1
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -66,6 +87,13 @@ async def _serve(config: Config, kept: Secrets) -> int:
         bot.crashed.add_done_callback(lambda _: stop.set())
         await stop.wait()
         return 1 if bot.crashed.done() else 0
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from bot.play import Options, serve
+
+    options = Options(speed=arguments.speed, seed=arguments.seed, port=arguments.port)
+    return asyncio.run(serve(options, lambda text: print(text, flush=True)))
 
 
 def _release(arguments: argparse.Namespace) -> int:

@@ -10,5 +10,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "ci", max_examples=50, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("explore", max_examples=2000, deadline=None, database=None)
+settings.register_profile(
+    "explore", max_examples=1000, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

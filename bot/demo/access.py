@@ -71,12 +71,14 @@ class Access:
             raise status.unauthorized()
         return user
 
+    def allows(self, user: User, request: Request) -> bool:
+        """Whether a role grants it."""
+        return MASTERS in user.groups or any(_allows(rule, request) for rule in self._rules(user, request.namespace))
+
     def authorize(self, user: User, request: Request) -> None:
         """Raises ApiError 403 unless a role grants it."""
         entry = (request.verb, request.kind.group, request.resource)
-        if MASTERS not in user.groups and not any(
-            _allows(rule, request) for rule in self._rules(user, request.namespace)
-        ):
+        if not self.allows(user, request):
             self.refused.append((user.name, *entry))
             where = f' in the namespace "{request.namespace}"' if request.namespace else " at the cluster scope"
             raise status.forbidden(

@@ -23,6 +23,10 @@ from bot.demo.kinds import PODS, TASK_RESULTS, WORKFLOWS
 from bot.demo.world import Change, Json, Key, Store
 
 COMPLETED = f"{PREFIX}/completed"
+RESYNC_SECONDS = 1200.0
+"""workflowResyncPeriod: after so long without any event a workflow is looked at all the same."""
+REPORT_SECONDS = 0.2
+"""From a report of the executor until it is looked at by itself (DEFAULT_REQUEUE_TIME; 10 s where nobody sets it)."""
 
 
 class ArgoController:
@@ -38,7 +42,7 @@ class ArgoController:
         self._recorder = recorder
         self._gc = WorkflowGc(store)
         self._queued: dict[Key, None] = {}
-        self._timers: dict[tuple[Key, float], Timer] = {}
+        self._due: dict[Key, Timer] = {}
         store.subscribe(self._on_change)
 
     def start_again(self) -> None:
@@ -48,7 +52,13 @@ class ArgoController:
             self.queue((wf["metadata"]["namespace"], wf["metadata"]["name"]))
 
     def queue(self, key: Key) -> None:
-        """Pass over a workflow as soon as the present event is over."""
+        """Pass over a workflow as soon as the present event is over.
+
+        The real queue knows one time for each workflow, and the earliest takes the place of a later one: a deadline
+        that was asked for is forgotten as soon as anything happens, and only looked at when something happens again.
+        """
+        if (timer := self._due.pop(key, None)) is not None:
+            timer.cancel()
         if key not in self._queued:
             self._queued[key] = None
             self.store.clock.soon(lambda: self._pass(key))
@@ -58,8 +68,11 @@ class ArgoController:
             self.queue(change.key)
         elif change.kind in (PODS, TASK_RESULTS):
             name = (change.object["metadata"].get("labels") or {}).get(f"{PREFIX}/workflow")
-            if name:
+            if name and change.kind == PODS:
                 self.queue((change.key[0], name))
+            elif name:
+                # The queue is slow on purpose, so that a report is mostly seen together with the end of its pod.
+                self._requeue((change.key[0], name), self.store.clock.time() + REPORT_SECONDS)
 
     def _pass(self, key: Key) -> None:
         self._queued.pop(key, None)
@@ -75,6 +88,7 @@ class ArgoController:
         operation = Operation(
             self.store, self.locks, copy.deepcopy(wf), self._terminate, lambda when: self._requeue(key, when)
         )
+        self._requeue(key, self.store.clock.time() + RESYNC_SECONDS)
         operation.operate(Templates(operation))
         self._record_nodes(wf, operation)
         self.store.replace(WORKFLOWS, operation.written())
@@ -88,13 +102,12 @@ class ArgoController:
             self.queue(key)
 
     def _requeue(self, key: Key, when: float) -> None:
-        if (key, when) not in self._timers:
-
-            def fire() -> None:
-                self._timers.pop((key, when), None)
-                self.queue(key)
-
-            self._timers[key, when] = self.store.clock.call_at(when, fire)
+        known = self._due.get(key)
+        if key in self._queued or (known is not None and known.when <= when):
+            return
+        if known is not None:
+            known.cancel()
+        self._due[key] = self.store.clock.call_at(when, lambda: self.queue(key))
 
     def _terminate(self, pod: Json) -> None:
         meta = pod["metadata"]

@@ -105,10 +105,8 @@ class Operation:
         if not self.status.get("phase"):
             self.mark("Running")
             self._requeue_at_deadline()
-        else:
-            self._requeue_at_deadline()
-            if not self._read_pods():
-                return
+        elif not self._read_pods():
+            return
         if self.spec.get("suspend"):
             return
         if self.status["phase"] == "Pending":
@@ -151,6 +149,8 @@ class Operation:
     def mark(self, phase: str, message: str = "") -> None:
         """Set the workflow's phase; an end completes it, unless results are still being reported."""
         if phase in ENDED and any(node.get("taskResultSynced") is False for node in self.nodes):
+            return
+        if self.status.get("phase") in ENDED and self.status["phase"] != phase:
             return
         labels = self.meta.setdefault("labels", {})
         if self.status.get("phase", "") != phase:
@@ -199,7 +199,7 @@ class Operation:
             kind = CLUSTER_TEMPLATES if reference.get("clusterScope") else WORKFLOW_TEMPLATES
             template = self.store.find(kind, self.key[0], reference.get("name", ""))
             if template is None:
-                self.mark("Error", f'{kind.singular}.argoproj.io "{reference.get("name", "")}" not found')
+                self.mark("Error", f'{kind.qualified} "{reference.get("name", "")}" not found')
                 return False
             self.status["storedWorkflowTemplateSpec"] = merge_specs(own, template.get("spec") or {})
         if reference:
@@ -209,7 +209,7 @@ class Operation:
             self.spec = own
         if fresh:
             try:
-                check(self.spec, self.key[1])
+                check(self.spec, self.key[1], own if reference else None)
             except InvalidSpec as error:
                 self.mark("Failed", f"invalid spec: {error}")
                 return False
@@ -229,10 +229,11 @@ class Operation:
         if not message:
             return True
         if self.shutdown == "Terminate" and self.status.get("phase") == "Pending":
-            # What 3.7 does: a workflow terminated in the queue counts as succeeded (fixed in 4.0.10).
+            # What it does up to 4.0.9: a workflow terminated in the queue counts as succeeded, and is then operated on.
+            self._release_locks()
             self.mark("Succeeded")
-        else:
-            self.mark(self.status.get("phase") or "Pending", message)
+            return True
+        self.mark(self.status.get("phase") or "Pending", message)
         return False
 
     def _requeue_at_deadline(self) -> None:
@@ -295,8 +296,9 @@ class Operation:
             identity = (pod["metadata"].get("annotations") or {}).get(f"{PREFIX}/node-id", "")
             seen.add(identity)
             old = self.nodes.by_id.get(identity)
-            if old is None or fulfilled(old):
+            if old is None:
                 continue
+            # What has ended is looked at again as well: the end of its pod may say more than the controller knew.
             template = template_of(self.spec, old.get("templateName", "")) or {}
             node = assess(pod, old, template)
             if node["phase"] == "Succeeded" and not node.get("taskResultSynced", True):

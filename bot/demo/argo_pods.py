@@ -7,6 +7,7 @@ inferFailedReason, getPendingReason), `taskresult.go`.
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 from bot.demo.argo_nodes import FAILED, completed, fulfilled, pod_name
@@ -24,8 +25,12 @@ def make_pod(wf: Json, spec: Json, template: Json, node: Json, *, exit_handler: 
     )
     main.pop("source", None)
     main["name"] = "main"
-    wait = {"name": "wait", "image": "quay.io/argoproj/argoexec:v3.7.3", "command": ["argoexec", "wait"]}
-    init = {**wait, "name": "init", "command": ["argoexec", "init"]}
+    image = "quay.io/argoproj/argoexec:v3.7.3"
+    executor = [{"name": "ARGO_WORKFLOW_NAME", "value": meta["name"]}, {"name": "ARGO_NODE_ID", "value": node["id"]}]
+    wait = {"name": "wait", "image": image, "command": ["argoexec", "wait"], "env": executor}
+    # What the executor has to do is handed to its first container.
+    task = {"name": "ARGO_TEMPLATE", "value": json.dumps(template, separators=(",", ":"), ensure_ascii=False)}
+    init = {"name": "init", "image": image, "command": ["argoexec", "init"], "env": [*executor, task]}
     labels = {
         **(template.get("metadata") or {}).get("labels", {}),
         f"{PREFIX}/completed": "false",
@@ -55,8 +60,6 @@ def make_pod(wf: Json, spec: Json, template: Json, node: Json, *, exit_handler: 
     volumes = list(spec.get("volumes") or []) + list(template.get("volumes") or [])
     if volumes:
         pod_spec["volumes"] = volumes
-    if template.get("activeDeadlineSeconds") is not None:
-        pod_spec["activeDeadlineSeconds"] = int(template["activeDeadlineSeconds"])
     owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "name": meta["name"], "uid": meta["uid"]}
     return {
         "metadata": {
@@ -103,7 +106,11 @@ def assess(pod: Json, old: Json, template: Json) -> Json:
 
 
 def _read_containers(state: Json, node: Json, old: Json) -> None:
-    for container in state.get("containerStatuses") or ():
+    containers = state.get("containerStatuses") or ()
+    if state.get("phase") == "Failed" and state.get("reason") == "Evicted" and not containers:
+        # Nobody is left who could report.
+        node["taskResultSynced"] = True
+    for container in containers:
         ended = container["state"].get("terminated")
         if container["name"] == "main" and ended:
             node.setdefault("outputs", {})["exitCode"] = str(ended.get("exitCode", 0))

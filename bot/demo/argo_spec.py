@@ -68,13 +68,19 @@ def template_of(spec: Json, name: str) -> Json | None:
     return next((one for one in spec.get("templates") or () if one.get("name") == name), None)
 
 
-def check(spec: Json, name: str) -> None:
-    """Raises InvalidSpec as the validator does when a workflow is first seen."""
+def check(spec: Json, name: str, own: Json | None = None) -> None:
+    """Raises InvalidSpec as the validator does when a workflow is first seen.
+
+    `own` is the workflow's spec where it refers to a template: of a parameter that it names itself the template's
+    enum is not looked at.
+    """
     if len(name) > 63:
-        raise InvalidSpec(f"workflow name {name!r} must not be more than 63 characters long (currently {len(name)})")
+        raise InvalidSpec(f'workflow name "{name}" must not be more than 63 characters long (currently {len(name)})')
     if not spec.get("entrypoint"):
         raise InvalidSpec("spec.entrypoint is required")
-    for parameter in (spec.get("arguments") or {}).get("parameters") or ():
+    parameters = {one.get("name"): one for one in (spec.get("arguments") or {}).get("parameters") or ()}
+    parameters |= {one.get("name"): one for one in ((own or {}).get("arguments") or {}).get("parameters") or ()}
+    for parameter in parameters.values():
         where = f"spec.arguments.{parameter.get('name')}"
         if parameter.get("value") is None and parameter.get("valueFrom") is None:
             raise InvalidSpec(f"{where}.value or {where}.valueFrom is required")

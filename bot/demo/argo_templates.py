@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from bot.demo.argo_dag import Call, Dag, add_to_scope
 from bot.demo.argo_expr import ExpressionError, evaluate
-from bot.demo.argo_nodes import FAILED, NewNode, fulfilled
+from bot.demo.argo_nodes import FAILED, NewNode, fulfilled, pod_name
 from bot.demo.argo_operation import Operation, seconds_of
 from bot.demo.argo_pods import make_pod
 from bot.demo.argo_spec import InvalidSpec, bind_inputs, substitute, template_of
@@ -46,7 +46,8 @@ class Templates:
         template = template_of(self.op.spec, call.template)
         if template is None:
             raise InvalidSpec(f"template {call.template} not found")
-        inputs, values = bind_inputs(template, call.arguments)
+        declared = substitute({"inputs": template.get("inputs") or {}}, self.op.globals)
+        inputs, values = bind_inputs(declared, call.arguments)
         filled = substitute(
             {key: value for key, value in template.items() if key != "inputs"}, self.op.globals | values
         )
@@ -66,19 +67,41 @@ class Templates:
 
     def _pod(self, call: Call, template: Json, inputs: Json) -> Json:
         node = self.nodes.get(call.name) or self._new(call, "Pod", "Pending", inputs)
-        pod = make_pod(self.op.wf, self.op.spec, template, node, exit_handler=call.exit_handler)
-        if self.op.store.find(PODS, self.op.key[0], pod["metadata"]["name"]) is not None:
+        now, timeout = self.op.store.clock.time(), template.get("timeout")
+        until = seconds_of(node["startedAt"]) + _duration(timeout) if timeout else None
+        if until is not None and node["phase"] == "Pending" and now > until:
+            return self.nodes.mark(node, "Failed", "timeout")
+        name = pod_name(self.op.meta["name"], node["name"], node.get("templateName", ""))
+        if self.op.store.find(PODS, self.op.key[0], name) is not None:
             return node
         if not self.op.may_execute(exit_handler=call.exit_handler):
             return self.nodes.mark(node, "Failed", f"workflow shutdown with strategy: {self.op.shutdown}")
-        timeout = template.get("timeout")
-        if timeout and self.op.store.clock.time() > seconds_of(node["startedAt"]) + _duration(timeout):
-            return self.nodes.mark(node, "Failed", "timeout")
+        seconds = self._seconds_of_pod(call, template)
+        if until is not None:
+            left = int(until - now)
+            if left <= 1:
+                raise InvalidSpec(f"{call.name} exceeded its deadline")
+            seconds = left if seconds is None else min(left, seconds)
+        if seconds is not None and seconds <= 0:
+            return node
+        task = {**template, "inputs": inputs} if inputs else template
+        pod = make_pod(self.op.wf, self.op.spec, task, node, exit_handler=call.exit_handler)
+        if seconds is not None:
+            pod["spec"]["activeDeadlineSeconds"] = seconds
         try:
             self.op.store.create(PODS, pod)
         except ApiError as error:
             return self.nodes.mark(node, "Pending", str(error))
         return node
+
+    def _seconds_of_pod(self, call: Call, template: Json) -> int | None:
+        """How long a pod may run: what its template says, and not beyond the workflow's deadline."""
+        own = template.get("activeDeadlineSeconds")
+        seconds = int(own) if own is not None else None
+        if self.op.deadline is None or call.exit_handler:
+            return seconds
+        left = int(self.op.deadline - self.op.store.clock.time())
+        return left if seconds is None else min(left, seconds)
 
     def _suspend(self, call: Call, template: Json, inputs: Json) -> Json:
         node = self.nodes.get(call.name) or self._new(call, "Suspend", "Running", inputs)
@@ -191,10 +214,11 @@ class Templates:
         try:
             return self.execute(used)
         except InvalidSpec as error:
-            existing = self.nodes.get(name)
+            parent, existing = self.nodes.by_id.get(boundary, {}), self.nodes.get(name)
+            message = f"task '{name}' errored: {error}" if parent.get("type") == "DAG" else str(error)
             if existing is not None:
-                return self.nodes.mark(existing, "Error", str(error))
-            return self.skip(name, step, boundary, "Error", str(error))
+                return self.nodes.mark(existing, "Error", message)
+            return self.skip(name, step, boundary, "Error", message)
 
     def skip(self, name: str, step: Json, boundary: str, phase: str, message: str) -> Json:
         new = NewNode(name, "Skipped", phase, step.get("template", ""), boundary, message)

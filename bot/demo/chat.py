@@ -34,9 +34,12 @@ class Said:
 
 
 class Chat:
-    """The server with its people: dev, viewer, admin, and the bot, all in one team and its first channel."""
+    """The server with its people: dev, viewer, admin, and the bot, all in one team and its first channel.
 
-    def __init__(self, clock: Clock, chance: Chance, *, bot: str = "gputest") -> None:
+    Without `furnished` there is the administrator alone, as on a server that was just installed.
+    """
+
+    def __init__(self, clock: Clock, chance: Chance, *, bot: str = "gputest", furnished: bool = True) -> None:
         self.clock = clock
         self.api = ChatApi(clock, chance)
         self.state = self.api.state
@@ -48,13 +51,12 @@ class Chat:
         self._changed = asyncio.Event()
         self._bot = bot
         self.state.listeners.append(self._on_event)
-        team = self.state.add_team(TEAM)
-        self.team_id: str = team["id"]
-        for name in ("admin", "dev", "viewer", bot):
+        self.team_id: str = self.state.add_team(TEAM)["id"] if furnished else ""
+        for name in ("admin", "dev", "viewer", bot) if furnished else ("admin",):
             token = self.state.new_id()
             self.tokens["bot" if name == bot else name] = token
             self.state.add_user(name, admin=name == "admin", bot=name == bot, token=token)
-        for channel in ("town-square", CHANNEL):
+        for channel in ("town-square", CHANNEL) if furnished else ():
             self.add_channel(channel)
 
     # Who and where.

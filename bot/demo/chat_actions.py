@@ -36,8 +36,11 @@ class Actions:
         """
         stored = self.state.posts.get(identity)
         post = stored if stored is not None and not stored["delete_at"] else self._from_cookie(identity, body)
-        if post is None or not self.state.is_member(post["channel_id"], user):
+        known = post or stored
+        if known is None or not self.state.is_member(known["channel_id"], user):
             raise chat_errors.no_permission()
+        if post is None:
+            raise chat_errors.no_post()
         action = _find_action(post, action_id)
         if action is None or not action.get("integration"):
             raise ChatError(404, "api.post.do_action.action_id.app_error", "Invalid action id.")

@@ -24,6 +24,12 @@ BUILT_IN = frozenset(
     ("away", "online", "offline", "dnd", "echo", "help", "join", "leave", "me", "msg", "mute", "shrug", "status")
 )
 _FIELDS = ("team_id", "trigger", "method", "url", "username", "icon_url", "auto_complete", "auto_complete_desc")
+_EMPTY: Json = {
+    **dict.fromkeys(("response_type", "text", "username", "channel_id", "icon_url", "type", "goto_location"), ""),
+    **dict.fromkeys(("props", "attachments", "extra_responses"), None),
+    "skip_slack_parsing": False,
+}
+"""A response as the client gets it where the integration said nothing."""
 _MORE_FIELDS = ("auto_complete_hint", "display_name", "description")
 
 
@@ -146,7 +152,7 @@ class Commands:
         self.state.command_hooks[hook] = CommandHook(command["id"], user, channel, root, self.state.clock.wire_time())
         fields = self._fields(command, user, where, rest)
         fields += [("trigger_id", trigger_id), ("response_url", f"{site}/hooks/commands/{hook}")]
-        response = await self._call(command, trigger, fields)
+        response = {**_EMPTY, **await self._call(command, trigger, fields)}
         response["trigger_id"] = client_trigger
         self._respond(self.state.command_hooks[hook], response, trigger)
         return response
@@ -197,7 +203,7 @@ class Commands:
             response = read_response(answer)
         except ValueError as error:
             message = "Unable to parse incoming data."
-            raise ChatError(400, "app.command_webhook.handle_command_webhook.parse", message) from error
+            raise ChatError(400, "web.command_webhook.parse.app_error", message) from error
         command = self.state.commands.get(found.command)
         if command is None:
             raise ChatError(400, "web.command_webhook.command.app_error", "Couldn't find the command.")

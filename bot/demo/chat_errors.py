@@ -66,6 +66,11 @@ def no_channel() -> ChatError:
     return ChatError(404, "app.channel.get.existing.app_error", "Unable to find the existing channel.")
 
 
+def no_channel_named() -> ChatError:
+    """404 by name, for what is not there and for what one may not see."""
+    return ChatError(404, "app.channel.get_by_name.missing.app_error", "Channel does not exist.")
+
+
 def no_user() -> ChatError:
     """404 by id."""
     return ChatError(404, "app.user.missing_account.const", "Unable to find the user.")

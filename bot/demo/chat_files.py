@@ -46,6 +46,7 @@ class Files:
         given = self._state.reactions.setdefault(post["id"], [])
         if not any((one["user_id"], one["emoji_name"]) == (user, reaction["emoji_name"]) for one in given):
             given.append(reaction)
+            self._state.posts[post["id"]] = {**post, "update_at": self._state.stamp()}
         self._state.publish(Event("reaction_added", {"reaction": json.dumps(reaction)}, channel=post["channel_id"]))
         return answer(reaction, 201)
 

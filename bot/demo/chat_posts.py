@@ -38,7 +38,7 @@ class Posts:
             raise chat_errors.no_permission()
         pending = asked.get("pending_post_id") or ""
         if pending and (seen := self._seen(pending)) is not None:
-            return self._shown(seen, pending)
+            return self.view(seen)
         if channel["delete_at"]:
             raise ChatError(
                 400, "api.post.create_post.can_not_post_to_deleted.error", "Can not post to deleted channel."
@@ -54,22 +54,22 @@ class Posts:
         channel["last_post_at"] = post["create_at"]
         channel["total_msg_count"] += 1
         self._announce(post, channel)
-        return self._shown(post, pending)
+        return {**self.view(post), "pending_post_id": pending}
 
     def _seen(self, pending: str) -> Json | None:
         now = self.state.clock.wire_time()
         when, identity = self._pending.get(pending, (-1e18, ""))
         return self.state.posts.get(identity) if now - when < DEDUPLICATION_SECONDS else None
 
-    def _shown(self, post: Json, pending: str) -> Json:
-        return {**self.view(post), "pending_post_id": pending}
-
     def _check_root(self, asked: Json, channel: Json) -> None:
         root = asked.get("root_id") or ""
         if not root:
             return
         found = self.state.posts.get(root)
-        if found is None or found["delete_at"] or found["root_id"] or found["channel_id"] != channel["id"]:
+        if found is not None and found["channel_id"] != channel["id"]:
+            text = "Invalid ChannelId for RootId parameter."
+            raise ChatError(400, "api.post.create_post.channel_root_id.app_error", text)
+        if found is None or found["delete_at"] or found["root_id"]:
             raise ChatError(400, "api.post.create_post.root_id.app_error", "Invalid RootId parameter.")
 
     def _new(self, user: str, asked: Json, *, keep_time: bool) -> Json:
@@ -101,7 +101,7 @@ class Posts:
                 "Please use additional posts for more files."
             )
             raise ChatError(400, "model.post.is_valid.file_ids.app_error", message)
-        if "\x00" in post["message"] or "\\u0000" in text or any("\ud800" <= char <= "\udfff" for char in text):
+        if "\x00" in post["message"] or "\\u0000" in text:
             # What PostgreSQL does not take looks like a passing failure, and is not.
             raise ChatError(500, "app.post.save.app_error", "Unable to save the Post.")
 
@@ -129,6 +129,7 @@ class Posts:
         Raises ChatError: 403 for what is not theirs or is gone, 400 after the time limit.
         """
         post = self._editable(user, identity)
+        self._check_open(post, "patch_post")
         changed = {key: patch[key] for key in ("message", "is_pinned", "has_reactions") if patch.get(key) is not None}
         if patch.get("props") is not None:
             changed["props"] = copy.deepcopy(patch["props"])
@@ -143,11 +144,16 @@ class Posts:
 
     def _editable(self, user: str, identity: str) -> Json:
         post = self.state.posts.get(identity)
-        if post is None or post["delete_at"]:
+        if post is None or post["delete_at"] or not self.state.is_member(post["channel_id"], user):
             raise chat_errors.no_permission()
         if post["user_id"] != user and not self.state.is_admin(user):
             raise chat_errors.no_permission()
         return post
+
+    def _check_open(self, post: Json, route: str) -> None:
+        if self.state.channel(post["channel_id"])["delete_at"]:
+            message = "Can not update a post in a deleted channel."
+            raise ChatError(400, f"api.post.{route}.can_not_update_post_in_deleted.error", message)
 
     def update(self, post: Json, changed: Json) -> Json:
         """Write an edit, whoever makes it. Raises ChatError 400."""
@@ -163,9 +169,7 @@ class Posts:
                 "Please ask your System Administrator for details."
             )
             raise ChatError(400, "api.post.update_post.permissions_time_limit.app_error", message)
-        if state.channel(post["channel_id"])["delete_at"]:
-            message = "Can not update a post in a deleted channel."
-            raise ChatError(400, "api.post.update_post.can_not_update_post_in_deleted.error", message)
+        self._check_open(post, "update_post")
         _give_action_ids(state, new["props"])
         self._check(new)
         now = state.stamp()
@@ -174,6 +178,9 @@ class Posts:
             new["edit_at"] = now
         new["update_at"] = now
         state.posts[post["id"]] = new
+        # What it was before stays among the posts, as a deleted one.
+        former = {**post, "id": state.new_id(), "original_id": post["id"], "update_at": now, "delete_at": now}
+        state.posts[former["id"]] = former
         shown = self.view(new)
         data = {"post": json.dumps(shown, ensure_ascii=False)}
         state.publish(Event("post_edited", data, channel=post["channel_id"]))

@@ -36,9 +36,22 @@ def paged(request: web.Request, found: list[Any]) -> list[Any]:
 async def json_of(request: web.Request, name: str) -> Any:
     """The JSON of a body. Raises ChatError 400."""
     try:
-        return json.loads(await request.read())
+        raw = await request.read()
+        body = json.loads(raw)
+        return _go_strings(body) if b"\\u" in raw else body
     except ValueError as error:
         raise chat_errors.bad_body(name) from error
+
+
+def _go_strings(value: Any) -> Any:
+    """Half of a surrogate pair is no character: Go's decoder takes U+FFFD for it."""
+    if isinstance(value, dict):
+        return {key: _go_strings(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_go_strings(one) for one in value]
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value
 
 
 async def object_of(request: web.Request, name: str, *, optional: bool = False) -> Json:

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
 Handler = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
 
+_PERMISSIONS = {
+    "system_user": ["create_team", "view_members", "create_direct_channel"],
+    "system_admin": ["manage_system", "manage_slash_commands", "manage_others_slash_commands", "create_post"],
+    "team_user": ["view_team", "read_public_channel", "join_public_channels"],
+    "channel_user": ["read_channel", "create_post", "edit_post", "delete_post", "use_channel_mentions"],
+}
+"""A few of what the default roles allow (model/role.go)."""
+
 
 class Routes:
     """Handlers that need little more than the state."""
@@ -41,11 +49,14 @@ class Routes:
             ("GET", "/teams/name/{name}/channels/name/{channel}", self._channel_by_names),
             ("GET", "/teams/{team}", self._team),
             ("GET", "/teams/{team}/channels", self._public_channels),
+            ("GET", "/teams/{team}/members/{user}", self._team_member),
+            ("POST", "/roles/names", self._roles_by_names),
             ("GET", "/teams/{team}/channels/name/{name}", self._channel_by_name),
             ("POST", "/channels", self._create_channel),
             ("POST", "/channels/direct", self._direct_channel),
             ("GET", "/channels/{channel}", self._channel),
             ("DELETE", "/channels/{channel}", self._archive_channel),
+            ("POST", "/channels/{channel}/restore", self._restore_channel),
             ("GET", "/channels/{channel}/members", self._members),
             ("POST", "/channels/{channel}/members", self._add_member),
             ("GET", "/channels/{channel}/members/{user}", self._member),
@@ -83,11 +94,14 @@ class Routes:
         named = request.match_info["user"]
         return user if named == "me" else identity_in(request, "user")
 
-    async def _teams_of_user(self, _request: web.Request, _user: str) -> web.StreamResponse:
-        return answer(list(self._state.teams.values()))
+    async def _teams_of_user(self, request: web.Request, user: str) -> web.StreamResponse:
+        identity = self._user_in(request, user)
+        return answer([one for one in self._state.teams.values() if identity in self._state.team_members[one["id"]]])
 
     async def _channels_of_user(self, request: web.Request, user: str) -> web.StreamResponse:
         identity, team = self._user_in(request, user), request.match_info["team"]
+        if not self._state.in_team(team, user):
+            raise chat_errors.no_permission()
         joined = [one for one in self._state.channels.values() if identity in self._state.members[one["id"]]]
         return answer([one for one in joined if one["team_id"] in (team, "")])
 
@@ -100,14 +114,25 @@ class Routes:
             raise chat_errors.no_team()
         return found
 
-    async def _team_by_name(self, request: web.Request, _user: str) -> web.StreamResponse:
-        return answer(self._named_team(request.match_info["name"]))
+    async def _team_by_name(self, request: web.Request, user: str) -> web.StreamResponse:
+        team = self._named_team(request.match_info["name"])
+        if not team["allow_open_invite"] and not self._state.in_team(team["id"], user):
+            raise chat_errors.no_permission()
+        return answer(team)
 
     async def _team(self, request: web.Request, _user: str) -> web.StreamResponse:
         identity = identity_in(request, "team")
         if identity not in self._state.teams:
             raise ChatError(404, "app.team.get.find.app_error", "Unable to find the existing team.")
         return answer(self._state.teams[identity])
+
+    async def _team_member(self, request: web.Request, user: str) -> web.StreamResponse:
+        member: Json = {"team_id": identity_in(request, "team"), "user_id": self._user_in(request, user)}
+        return answer({**member, "roles": "team_user", "delete_at": 0, "scheme_user": True, "scheme_admin": False})
+
+    async def _roles_by_names(self, request: web.Request, _user: str) -> web.StreamResponse:
+        names = await list_of(request, "rolenames")
+        return answer([{"name": name, "permissions": _PERMISSIONS[name]} for name in names if name in _PERMISSIONS])
 
     async def _public_channels(self, request: web.Request, _user: str) -> web.StreamResponse:
         team = identity_in(request, "team")
@@ -123,7 +148,7 @@ class Routes:
 
     def _visible(self, channel: Json, user: str) -> web.Response:
         if channel["type"] != "O" and not self._state.is_member(channel["id"], user):
-            raise chat_errors.no_channel()
+            raise chat_errors.no_channel_named()
         return answer(channel)
 
     async def _create_channel(self, request: web.Request, user: str) -> web.StreamResponse:
@@ -157,8 +182,29 @@ class Routes:
         channel = self._state.channel(identity_in(request, "channel"))
         if not self._state.is_admin(user):
             raise chat_errors.no_permission()
-        channel["delete_at"] = self._state.stamp()
+        name = self._state.users[user]["username"]
+        props = {"username": name}
+        self._system_post(user, channel["id"], "channel_deleted", f"{name} archived the channel.", props)
+        channel["delete_at"] = channel["update_at"] = self._state.stamp()
+        event = {"channel_id": channel["id"], "delete_at": channel["delete_at"]}
+        self._state.publish(Event("channel_deleted", event, team=channel["team_id"]))
         return answer({"status": "OK"})
+
+    async def _restore_channel(self, request: web.Request, user: str) -> web.StreamResponse:
+        channel = self._state.channel(identity_in(request, "channel"))
+        if not self._state.is_admin(user):
+            raise chat_errors.no_permission()
+        channel |= {"delete_at": 0, "update_at": self._state.stamp()}
+        self._state.publish(Event("channel_restored", {"channel_id": channel["id"]}, team=channel["team_id"]))
+        name = self._state.users[user]["username"]
+        props = {"username": name}
+        self._system_post(user, channel["id"], "channel_restored", f"{name} unarchived the channel.", props)
+        return answer(channel)
+
+    def _system_post(self, user: str, channel: str, sort: str, text: str, props: Json) -> None:
+        """What the server itself says in a channel, in somebody's name."""
+        post = {"channel_id": channel, "message": text, "type": f"system_{sort}", "props": props}
+        self._api.posts.create(user, post, from_api=False)
 
     def _joined_channel(self, request: web.Request, user: str) -> str:
         identity = identity_in(request, "channel")
@@ -179,9 +225,24 @@ class Routes:
         own_way_in = joining == user and self._state.channel(channel)["type"] == "O"
         if not self._state.is_member(channel, user) and not own_way_in:
             raise chat_errors.no_permission()
+        team = self._state.channel(channel)["team_id"]
+        if team and joining not in self._state.team_members[team]:
+            text = "No team member found for that user ID and team ID."
+            raise ChatError(404, "app.team.get_member.missing.app_error", text)
+        known = joining in self._state.members[channel]
         member = self._state.join(channel, str(joining))
+        if not known:
+            self._say_who_joined(user, channel, str(joining))
         self._state.publish(Event("user_added", {"user_id": joining, "team_id": ""}, channel=channel))
         return answer(member, 201)
+
+    def _say_who_joined(self, user: str, channel: str, joining: str) -> None:
+        by, who = self._state.users[user]["username"], self._state.users[joining]["username"]
+        if user == joining:
+            self._system_post(user, channel, "join_channel", f"{who} joined the channel.", {"username": who})
+            return
+        props = {"addedUserId": joining, "addedUsername": who, "userId": user, "username": by}
+        self._system_post(user, channel, "add_to_channel", f"{who} added to the channel by {by}.", props)
 
     async def _member(self, request: web.Request, user: str) -> web.StreamResponse:
         members = self._state.members[self._joined_channel(request, user)]
@@ -198,8 +259,15 @@ class Routes:
         channel, identity = self._joined_channel(request, user), self._user_in(request, user)
         if identity != user and not self._state.is_admin(user):
             raise chat_errors.no_permission()
-        self._state.publish(Event("user_removed", {"user_id": identity, "remover_id": user}, channel=channel))
-        self._state.members[channel].pop(identity, None)
+        if self._state.members[channel].pop(identity, None) is not None:
+            # Who is out hears of it in an event of their own.
+            self._state.publish(Event("user_removed", {"user_id": identity, "remover_id": user}, channel=channel))
+            self._state.publish(Event("user_removed", {"channel_id": channel, "remover_id": user}, user=identity))
+            name = self._state.users[identity]["username"]
+            sort = "leave_channel" if identity == user else "remove_from_channel"
+            text = f"{name} left the channel." if identity == user else f"@{name} removed from the channel."
+            props = {"username": name} if identity == user else {"removedUserId": identity, "removedUsername": name}
+            self._system_post(user, channel, sort, text, props)
         return answer({"status": "OK"})
 
     async def _create_hook(self, request: web.Request, user: str) -> web.StreamResponse:

@@ -94,7 +94,7 @@ class Hub:
         return event.members is None or connection.user in event.members
 
     def _is_authenticated(self, connection: Connection) -> bool:
-        return bool(connection.user) and self.state.tokens.get(connection.token) == connection.user
+        return bool(connection.user) and self.state.user_of(connection.token) == connection.user
 
     async def serve(self, request: web.Request, token: str, user: str) -> web.WebSocketResponse:
         """Answer GET /api/v4/websocket."""
@@ -237,8 +237,8 @@ class Hub:
     def _authenticate(self, connection: Connection, sequence: int, token: Any) -> bool:
         if connection.user:
             return True
-        user = self.state.tokens.get(token) if isinstance(token, str) else None
-        if user is None:
+        user = self.state.user_of(token) if isinstance(token, str) else ""
+        if not user:
             return False
         connection.token, connection.user = str(token), user
         connection.push(self._hello(connection))

@@ -61,6 +61,8 @@ class ChatState:
     channels: dict[str, Json] = field(default_factory=dict)
     members: dict[str, dict[str, Json]] = field(default_factory=dict)
     """By channel: its members by user."""
+    team_members: dict[str, dict[str, Json]] = field(default_factory=dict)
+    """By team: its members by user."""
     posts: dict[str, Json] = field(default_factory=dict)
     """Every post that was stored, the deleted ones too, in order of creation, with the integrations of its actions."""
     commands: dict[str, Json] = field(default_factory=dict)
@@ -93,8 +95,10 @@ class ChatState:
         for listener in list(self.listeners):
             listener(event)
 
-    def add_user(self, username: str, *, admin: bool = False, bot: bool = False, token: str = "") -> Json:
-        """A person or a bot, with a personal access token."""
+    def add_user(
+        self, username: str, *, admin: bool = False, bot: bool = False, token: str = "", in_teams: bool = True
+    ) -> Json:
+        """A person or a bot, with a personal access token if one is given; in every team that there is."""
         now, identity = self.stamp(), self.new_id()
         user: Json = {
             "id": identity,
@@ -116,15 +120,34 @@ class ChatState:
         if bot:
             user |= {"is_bot": True, "bot_description": "", "bot_last_icon_update": 0}
         self.users[identity] = user
-        self.tokens[token or self.new_id()] = identity
+        if token:
+            self.tokens[token] = identity
+        for team in self.teams if in_teams else ():
+            self.join_team(team, identity)
         return user
 
     def add_team(self, name: str) -> Json:
-        """An open team, of which everybody is a member."""
+        """An open team, with nobody in it."""
         now, identity = self.stamp(), self.new_id()
         team = {"id": identity, "create_at": now, "update_at": now, "delete_at": 0, "name": name, "display_name": name}
         self.teams[identity] = {**team, "type": "O", "allow_open_invite": True, "description": "", "email": ""}
+        self.team_members[identity] = {}
         return self.teams[identity]
+
+    def join_team(self, team: str, user: str) -> Json:
+        """Make somebody a member of a team."""
+        member: Json = {"team_id": team, "user_id": user, "roles": "team_user", "delete_at": 0}
+        member |= {"scheme_guest": False, "scheme_user": True, "scheme_admin": False, "explicit_roles": ""}
+        return self.team_members[team].setdefault(user, member)
+
+    def in_team(self, team: str, user: str) -> bool:
+        """Whether they belong to a team, or administer them all."""
+        return self.is_admin(user) or user in self.team_members.get(team, {})
+
+    def user_of(self, token: str) -> str:
+        """The id of the user whose token it is; "" for nobody, or for one who is switched off."""
+        user = self.tokens.get(token, "")
+        return "" if self.users.get(user, {}).get("delete_at") else user
 
     def add_channel(self, name: str, *, team: str = "", sort: str = "O", display_name: str = "") -> Json:
         """A channel: O open, P private, D direct."""
@@ -181,7 +204,7 @@ class ChatState:
         for channel in self.channels.values():
             if channel["team_id"] == team and channel["name"] == name:
                 return channel
-        raise chat_errors.ChatError(404, "app.channel.get_by_name.missing.app_error", "Channel does not exist.")
+        raise chat_errors.no_channel_named()
 
     def is_admin(self, user: str) -> bool:
         """Whether they administer the system."""

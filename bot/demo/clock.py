@@ -76,6 +76,29 @@ class Clock:
         self._speed = speed
         self._schedule_wake()
 
+    def skip(self, limit: float) -> float:
+        """Let a running clock jump to what is due next, where that is at most `limit` seconds away.
+
+        Returns how far it jumped, 0 where nothing is due by then. For those who only wait: on the way nothing happens.
+        Raises RuntimeError on a stopped clock.
+        """
+        if self._speed == 0 or self._loop is None:
+            raise RuntimeError("a stopped clock is stepped with advance")
+        first = self._first_timer()
+        now = self._reading()
+        if first is None or not now < first.when <= now + limit:
+            return 0.0
+        self._base, self._loop_base = first.when, self._loop.time()
+        self._schedule_wake()
+        return first.when - now
+
+    def leap(self, seconds: float) -> None:
+        """Let a running clock go on at once by some seconds; what becomes due on the way happens in its order."""
+        self._base = self._reading() + seconds
+        if self._loop is not None:
+            self._loop_base = self._loop.time()
+        self._schedule_wake()
+
     def time(self) -> float:
         """Simulated seconds since the epoch."""
         if self._held is not None:

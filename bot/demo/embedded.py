@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +30,8 @@ class EmbeddedWorld:
 
     With `speed=0` the clock stands still until it is stepped. Without `manifests` the cluster holds a test template
     of its own; with `bot_account` ("namespace/name") the bot's Kubernetes token is that service account's, with the
-    rights that the manifests' RBAC objects give it, else it may do everything.
+    rights that the manifests' RBAC objects give it, else it may do everything. Without `furnished` the chat has an
+    administrator and nothing else, who sets it up over the API. `chat_port` may be a socket that listens already.
     """
 
     def __init__(  # noqa: PLR0913  # the settings of a world, each with its default
@@ -38,17 +40,18 @@ class EmbeddedWorld:
         seed: int = 1,
         speed: float = 1.0,
         kube_port: int = 0,
-        chat_port: int = 0,
+        chat_port: int | socket.socket = 0,
         manifests: Iterable[Path | str] | None = None,
         bot_account: str = "",
         start: datetime | None = None,
         namespace: str = "foxhunt",
         pools: list[Pool] | None = None,
+        furnished: bool = True,
     ) -> None:
         self.chance = Chance(seed)
         self.clock = Clock(start or (datetime.now(UTC) if speed else FIXED_START), speed)
         self.cluster = Cluster(self.clock, self.chance, namespace=namespace, pools=pools)
-        self.chat = Chat(self.clock, self.chance)
+        self.chat = Chat(self.clock, self.chance, furnished=furnished)
         self.kube_url = self.chat_url = ""
         self.kube_token, self.admin_token = self.chance.mattermost_id(), self.chance.mattermost_id()
         self._ports = (kube_port, chat_port)
@@ -130,12 +133,15 @@ class EmbeddedWorld:
             await runner.cleanup()
         await self.chat.api.integrations.stop()
 
-    async def _serve(self, app: web.Application, port: int) -> str:
+    async def _serve(self, app: web.Application, port: int | socket.socket) -> str:
         # A handler ends with its client, so that a watch that nobody reads does not stay.
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.5)
         await runner.setup()
         self._runners.append(runner)
-        await web.TCPSite(runner, "127.0.0.1", port).start()
+        if isinstance(port, socket.socket):
+            await web.SockSite(runner, port).start()
+        else:
+            await web.TCPSite(runner, "127.0.0.1", port).start()
         return f"http://127.0.0.1:{runner.addresses[0][1]}"
 
     def _set_up_access(self, bot_account: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from aiohttp import web
 
-from bot.demo import kube_discovery, kube_views, patching, status
+from bot.demo import kube_discovery, kube_reviews, kube_views, patching, status
 from bot.demo.access import Access, Request
 from bot.demo.deleting import delete, success
 from bot.demo.faults import Faults
@@ -32,6 +32,7 @@ from bot.demo.kube_requests import (
     path_key_of,
     place_of,
     read_continue,
+    selected_name,
     verb_of,
     write_continue,
 )
@@ -74,18 +75,19 @@ class KubeApi:
             if path in ("/healthz", "/readyz", "/livez"):
                 return web.Response(text="ok")
             user = self.access.authenticate(authorization)
+            if path == kube_reviews.PATH and request.method == "POST":
+                return answer(kube_reviews.review(self.access, user, await body_of(request)), 201)
             document = kube_discovery.document(path)
             if document is not None:
                 return answer(document)
             target = find_target(path)
             verb = verb_of(request, target)
-            self.access.authorize(user, Request(verb, target.kind, target.namespace, target.name, target.subresource))
+            name = target.name or selected_name(request)
+            self.access.authorize(user, Request(verb, target.kind, target.namespace, name, target.subresource))
             return await self._dispatch(request, target, verb)
         except ApiError as error:
-            headers = {}
-            if error.code == 429:
-                headers["Retry-After"] = str(error.status["details"]["retryAfterSeconds"])
-            return answer(error.status, error.code, headers)
+            seconds = (error.status.get("details") or {}).get("retryAfterSeconds")
+            return answer(error.status, error.code, {"Retry-After": str(seconds)} if seconds else {})
 
     async def _dispatch(self, request: web.Request, target: Target, verb: str) -> web.StreamResponse:
         match verb:
@@ -118,12 +120,10 @@ class KubeApi:
         revision, after = self.store.revision, None
         if token := query.get("continue"):
             revision, after = read_continue(token)
-        elif int(query.get("resourceVersion") or 0) > revision:
-            raise ApiError(
-                504, "Timeout", f"Too large resource version: {query['resourceVersion']}, current: {revision}", {}
-            )
+        elif (asked := _version_in(query.get("resourceVersion", ""))) > revision:
+            raise status.too_large_version(asked, revision)
         elif query.get("resourceVersionMatch") == "Exact":
-            revision = int(query["resourceVersion"])
+            revision = asked
         objects = self.store.all(kind) if revision == self.store.revision else self._snapshot(kind, revision)
         found = [obj for obj in objects if match(obj) and (after is None or place_of(obj) > after)]
         metadata: Json = {"resourceVersion": str(revision)}
@@ -140,8 +140,9 @@ class KubeApi:
             items = [{"metadata": obj["metadata"]} for obj in found]
             listed = {"kind": "PartialObjectMetadataList", "apiVersion": kube_views.META, "metadata": metadata}
             return answer({**listed, "items": items})
+        items = found if kind.custom else [_without_kind(obj) for obj in found]
         return answer(
-            {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata, "items": found}
+            {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata, "items": items}
         )
 
     def _snapshot(self, kind: Kind, revision: int) -> list[Json]:
@@ -212,7 +213,7 @@ class KubeApi:
         if request.content_type == patching.APPLY_PATCH:
             return self._apply(request, target, raw)
         old = self.store.get(kind, target.namespace, target.name)
-        patch = patching.parse(raw)
+        patch = patching.parse(raw, as_written=request.content_type == patching.JSON_PATCH)
         if request.content_type == patching.JSON_PATCH:
             obj = patching.json_patch(old, patch)
         elif not isinstance(patch, dict):
@@ -225,8 +226,10 @@ class KubeApi:
             obj = patching.strategic_patch(old, patch)
         meta = obj.get("metadata")
         if not isinstance(meta, dict) or meta.get("name") != target.name:
-            text = f'Invalid value: "{(meta or {}).get("name", "")}": field is immutable'
-            raise status.invalid(kind, target.name, "metadata.name", "FieldValueInvalid", text)
+            given = meta.get("name", "") if isinstance(meta, dict) else ""
+            raise status.bad_request(
+                f"the name of the object ({given}) does not match the name on the URL ({target.name})"
+            )
         return self._one(request, self._write(target, obj, dry_run=is_dry_run(request)))
 
     def _apply(self, request: web.Request, target: Target, raw: bytes) -> web.Response:
@@ -280,6 +283,17 @@ class KubeApi:
         if not found:
             return answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})
         return answer(success(target.kind, found[-1]))
+
+
+def _version_in(text: str) -> int:
+    if text and not text.isdecimal():
+        raise status.bad_request(f"invalid resource version: {status.bad_version(text)}")
+    return int(text or 0)
+
+
+def _without_kind(obj: Json) -> Json:
+    # Items of a typed list do not say what they are.
+    return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
 
 
 def bound(pod: Json, node: str, now: Any) -> Json:

@@ -24,11 +24,10 @@ async def serve_log(api: KubeApi, request: web.Request, namespace: str, name: st
     """Answer GET pods/NAME/log. Raises ApiError: 404, or 400 where the container has not started."""
     pod = api.store.get(PODS, namespace, name)
     container = _container(pod, request.query.get("container", ""))
+    if not pod["spec"].get("nodeName"):
+        return web.Response(status=204)
     response = web.StreamResponse(headers={"Content-Type": "text/plain"})
     response.enable_chunked_encoding()
-    if not pod["spec"].get("nodeName"):
-        await response.prepare(request)
-        return response
     _check_started(pod, container)
     await response.prepare(request)
     uid = pod["metadata"]["uid"]

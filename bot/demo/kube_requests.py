@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +82,15 @@ def verb_of(request: web.Request, target: Target) -> str:
         case "DELETE":
             return "delete" if target.name else "deletecollection"
     raise status.method_not_allowed()
+
+
+def selected_name(request: web.Request) -> str:
+    """The name to which a field selector limits a list or watch: rights by name hold for it as well.
+
+    k8s.io/apiserver `pkg/endpoints/request/requestinfo.go`.
+    """
+    found = re.fullmatch(r"metadata\.name==?([^,=]+)", request.query.get("fieldSelector", ""))
+    return found[1] if found else ""
 
 
 def matcher_of(request: web.Request, target: Target) -> Match:

@@ -26,15 +26,19 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 BOOKMARK_EVERY = 60.0
 """Real seconds between bookmarks, as the watch cache of the API server sends them."""
+BOOKMARK_BEFORE_END = 2.0
+"""Real seconds before the end of a watch at which a last one is sent."""
 
 
 async def serve_watch(api: KubeApi, request: web.Request, kind: Kind, match: Match) -> web.StreamResponse:
     """Answer a watch: everything since resourceVersion, or first the present state when it is absent or 0.
 
-    A resourceVersion that is forgotten gets an ERROR event of code 410 in a stream of status 200. Raises ApiError 422
-    for sendInitialEvents, which is not played.
+    A resourceVersion that is forgotten gets an ERROR event of code 410 in a stream of status 200. Raises ApiError: 422
+    for sendInitialEvents, which is not played, 500 for a resourceVersion that is none.
     """
     query = request.query
+    if (version := query.get("resourceVersion", "")) and not version.isdecimal():
+        raise ApiError(500, "", status.bad_version(version))
     if query.get("sendInitialEvents") in ("true", "1"):
         kind_name = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
         text = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
@@ -86,9 +90,14 @@ class _Watch:
         self._pending: list[bytes] = []
         self._news = asyncio.Event()
         self._cut = False
+        self._changed = False
+        """Whether there was anything since the beginning: without it there is no bookmark."""
 
     def on_change(self, change: Change) -> None:
-        if change.kind == self.kind and (line := self.line_of(change)):
+        if change.kind != self.kind:
+            return
+        self._changed = True
+        if line := self.line_of(change):
             self._pending.append(line)
             self._news.set()
 
@@ -118,7 +127,8 @@ class _Watch:
 
     async def run(self, response: web.StreamResponse, seconds: float) -> None:
         loop = asyncio.get_running_loop()
-        end, next_bookmark = loop.time() + seconds, loop.time() + BOOKMARK_EVERY
+        end = loop.time() + seconds
+        next_bookmark = min(loop.time() + BOOKMARK_EVERY, max(loop.time(), end - BOOKMARK_BEFORE_END))
         self.api.faults.stream_opened(self._on_cut)
         self.api.bookmark_callbacks.add(self._bookmark)
         try:
@@ -128,11 +138,12 @@ class _Watch:
                         await self._news.wait()
                 self._news.clear()
                 if loop.time() >= next_bookmark:
-                    next_bookmark += BOOKMARK_EVERY
-                    self._bookmark()
+                    last = end - BOOKMARK_BEFORE_END
+                    next_bookmark = min(next_bookmark + BOOKMARK_EVERY, last) if next_bookmark < last else end + 1.0
+                    if self._changed:
+                        self._bookmark()
                 await self._flush(response)
             if not self._cut:
-                self._bookmark()
                 await self._flush(response)
                 await response.write_eof()
             elif self._request.transport is not None:

@@ -18,6 +18,7 @@ from bot.demo.chat_commands import Commands
 from bot.demo.chat_errors import ChatError
 from bot.demo.chat_files import Files
 from bot.demo.chat_integrations import Answer, Integrations
+from bot.demo.chat_office import Office
 from bot.demo.chat_posts import Posts
 from bot.demo.chat_requests import answer, identity_in, object_of
 from bot.demo.chat_routes import Routes
@@ -46,9 +47,10 @@ class ChatApi:
         self._add_routes()
 
     def _add_routes(self) -> None:
-        api, routes = "/api/v4", Routes(self)
+        api, routes, office = "/api/v4", Routes(self), Office(self)
+        handlers = (*routes.table(), *office.table(), *Files(self.state).table())
         table: list[tuple[str, str, Handler]] = [
-            *[(method, api + path, handler) for method, path, handler in (*routes.table(), *Files(self.state).table())],
+            *[(method, api + path, handler) for method, path, handler in handlers],
             ("POST", f"{api}/posts", self._create_post),
             ("POST", f"{api}/posts/ephemeral", self._create_ephemeral),
             ("GET", f"{api}/posts/{{post}}", self._get_post),
@@ -74,6 +76,7 @@ class ChatApi:
             ("GET", f"{api}/system/ping", self._ping),
             ("GET", f"{api}/config/client", self._client_config),
             ("GET", f"{api}/websocket", self._websocket),
+            ("POST", f"{api}/users/login", office.log_in),
             ("POST", f"{api}/actions/dialogs/open", self._open_dialog),
             ("POST", "/hooks/commands/{hook}", self._command_hook),
             ("POST", "/hooks/{hook}", self._incoming_hook),
@@ -113,7 +116,7 @@ class ChatApi:
 
     def user_of(self, request: web.Request) -> str | None:
         """The user of the Authorization header (`Bearer` or `Token`)."""
-        return self.state.tokens.get(self._token(request))
+        return self.state.user_of(self._token(request)) or None
 
     def _token(self, request: web.Request) -> str:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
@@ -146,7 +149,7 @@ class ChatApi:
 
     async def _websocket(self, request: web.Request) -> web.StreamResponse:
         token = self._token(request)
-        return await self.hub.serve(request, token, self.state.tokens.get(token, ""))
+        return await self.hub.serve(request, token, self.state.user_of(token))
 
     async def _create_post(self, request: web.Request, user: str) -> web.StreamResponse:
         return answer(self.posts.create(user, await object_of(request, "post")), 201)

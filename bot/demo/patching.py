@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+from json import decoder, scanner
 from typing import Any
 
 import jsonpatch
@@ -38,11 +39,24 @@ _MERGE_KEYS = {
 """Lists that a strategic merge patch merges by key; finalizers are a set; all others are replaced."""
 
 
-def json_patch(obj: Json, operations: Any) -> Json:
-    """Apply RFC 6902 operations.
+class RawText(str):
+    """A string of a patch that still knows how it was written."""
 
-    Like the library that the real server uses (evanphx/json-patch), `test` for null holds where the path is absent.
-    Raises ApiError: 400 for what is no patch, 413 for too many operations, 422 where an operation fails.
+    __slots__ = ("written",)
+    written: str
+
+
+class RawNumber(RawText):
+    """A number of a patch, as it was written."""
+
+
+def json_patch(obj: Json, operations: Any) -> Json:
+    """Apply RFC 6902 operations, from `parse`.
+
+    Like the library that the real server uses (evanphx/json-patch v4), `test` for null holds where the path is absent,
+    and compares strings and numbers by the bytes of their JSON: those of the patch as they came, those of the object
+    as Go's encoder writes them. Raises ApiError: 400 for what is no patch, 413 for too many operations, 422 where an
+    operation fails.
     """
     if not isinstance(operations, list) or not all(isinstance(one, dict) for one in operations):
         raise status.bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
@@ -52,16 +66,25 @@ def json_patch(obj: Json, operations: Any) -> Json:
     result: Any = copy.deepcopy(obj)
     try:
         for operation in operations:
-            if operation.get("op") == "test" and operation.get("value") is None:
-                if _value_at(result, operation["path"]) is not None:
+            if operation.get("op") == "test":
+                if not _is_written_alike(_value_at(result, operation["path"]), operation.get("value")):
                     raise status.patch_rejected()
                 continue
-            result = jsonpatch.JsonPatch([operation]).apply(result, in_place=True)
+            result = jsonpatch.JsonPatch([_lenient(result, plain(operation))]).apply(result, in_place=True)
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, KeyError, TypeError) as error:
         raise status.patch_rejected() from error
     if not isinstance(result, dict):
         raise status.patch_rejected()
     return result
+
+
+def _lenient(obj: Any, operation: Json) -> Json:
+    """In an object the library replaces what is not there; RFC 6902 says that it must not."""
+    if operation.get("op") == "replace" and operation.get("path"):
+        parent = jsonpointer.resolve_pointer(obj, operation["path"].rpartition("/")[0])
+        if isinstance(parent, dict):
+            return {**operation, "op": "add"}
+    return operation
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -111,12 +134,63 @@ def _strategic_list(target: list[Any], patch: list[Any], field: str) -> list[Any
     return list(merged.values())
 
 
-def parse(body: bytes) -> Any:
-    """The JSON of a patch. Raises ApiError 400."""
+def parse(body: bytes, *, as_written: bool = False) -> Any:
+    """The JSON of a patch, for a JSON patch with what its strings and numbers looked like. Raises ApiError 400."""
     try:
-        return json.loads(body)
+        return json.loads(body, cls=_KeepsWriting if as_written else None)
     except ValueError as error:
         raise status.bad_request(f"error decoding patch: {error}") from error
+
+
+def plain(value: Any) -> Any:
+    """The same without what it looked like."""
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    if isinstance(value, RawNumber):
+        return json.loads(value.written)
+    return str(value) if isinstance(value, str) else value
+
+
+class _KeepsWriting(json.JSONDecoder):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(parse_int=_number, parse_float=_number, **options)
+        self.parse_string = _string
+        self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]  # not in its stub
+
+
+def _number(written: str) -> RawNumber:
+    number = RawNumber(written)
+    number.written = written
+    return number
+
+
+def _string(document: str, begin: int, strict: bool) -> tuple[RawText, int]:
+    value, end = decoder.scanstring(document, begin, strict)  # type: ignore[attr-defined]  # not in its stub
+    text = RawText(value)
+    text.written = document[begin - 1 : end]
+    return text, end
+
+
+def _is_written_alike(stored: Any, given: Any) -> bool:
+    if isinstance(given, dict):
+        same_keys = isinstance(stored, dict) and stored.keys() == given.keys()
+        return same_keys and all(_is_written_alike(stored[key], one) for key, one in given.items())
+    if isinstance(given, list):
+        same_length = isinstance(stored, list) and len(stored) == len(given)
+        return same_length and all(map(_is_written_alike, stored, given))
+    if isinstance(given, RawText):
+        return not isinstance(stored, dict | list | bool | None) and _go_json(stored) == given.written
+    return type(stored) is type(given) and bool(stored == given)
+
+
+def _go_json(value: Any) -> str:
+    """A string or number as encoding/json writes it: safe inside HTML."""
+    text = json.dumps(value, ensure_ascii=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
 
 
 def _value_at(obj: Any, path: str) -> Any:

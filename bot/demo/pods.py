@@ -21,6 +21,7 @@ from bot.demo.pod_logs import PodLogs
 from bot.demo.world import Change, Json, Key, Store, stamp
 
 CREATION_SECONDS = 2.0
+DEADLINE_TEXT = "Pod was active on the node longer than the specified deadline"
 STOP_SECONDS = 2.0
 """From the signal to the end of a container that obeys it."""
 
@@ -84,6 +85,7 @@ class _Play:
     actions: Iterator[Action]
     outputs: dict[str, str] = field(default_factory=dict)
     timer: Timer | None = None
+    deadline: Timer | None = None
     gate: str | None = None
     running: bool = False
     lost: bool = False
@@ -199,7 +201,14 @@ class Kubelet:
             key, "Running", {"wait": running, "main": running}, init=self._ended(play, Exit(0, "Completed"))
         )
         self._report(play, workflow, {}, reported=False)
+        if (seconds := play.pod["spec"].get("activeDeadlineSeconds")) is not None:
+            play.deadline = self.store.clock.call_later(float(seconds), lambda: self._out_of_time(key, play))
         self._step(key, play)
+
+    def _out_of_time(self, key: Key, play: _Play) -> None:
+        if self._plays.get(key) is play and not play.lost:
+            self._cancel(play)
+            self._end(key, play, Exit(143, "Error"), {"reason": "DeadlineExceeded", "message": DEADLINE_TEXT})
 
     def _step(self, key: Key, play: _Play) -> None:
         for action in play.actions:
@@ -222,7 +231,7 @@ class Kubelet:
                     return
         self._end(key, play, Exit())
 
-    def _end(self, key: Key, play: _Play, end: Exit) -> None:
+    def _end(self, key: Key, play: _Play, end: Exit, about_pod: Json | None = None) -> None:
         workflow = self._workflow(play.pod)
         parameters, complaint = self._parameters(play, workflow)
         self._report(play, workflow, {"outputs": {"parameters": parameters}} if parameters else {}, reported=True)
@@ -231,8 +240,11 @@ class Kubelet:
         states = {"wait": wait, "main": self._ended(play, Exit(end.code, reason, end.message))}
         self.logs.end(play.pod["metadata"]["uid"])
         del self._plays[key]
+        if play.deadline is not None:
+            play.deadline.cancel()
         failed = bool(end.code or complaint)
-        self._set_state(key, "Failed" if failed else "Succeeded", states, init=self._ended(play, Exit(0, "Completed")))
+        phase, init = "Failed" if failed else "Succeeded", self._ended(play, Exit(0, "Completed"))
+        self._set_state(key, phase, states, init, about_pod)
 
     def _parameters(self, play: _Play, workflow: Json | None) -> tuple[list[Json], str]:
         """What the executor reports, and its complaint about the first file that is missing: it gives up there."""
@@ -284,10 +296,12 @@ class Kubelet:
 
         self.store.change(TASK_RESULTS, meta["namespace"], identity, edit)
 
-    def _set_state(self, key: Key, phase: str, containers: dict[str, Json], init: Json) -> None:
+    def _set_state(
+        self, key: Key, phase: str, containers: dict[str, Json], init: Json, about_pod: Json | None = None
+    ) -> None:
         def edit(pod: Json) -> None:
             state = pod["status"]
-            state["phase"] = phase
+            state |= {"phase": phase, **(about_pod or {})}
             state.setdefault("startTime", self._now())
             state["initContainerStatuses"] = [_container("init", init, "argoexec")]
             images = {one["name"]: one.get("image", "") for one in pod["spec"]["containers"]}

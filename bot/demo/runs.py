@@ -216,6 +216,7 @@ def _blank_results(parameters: dict[str, str], dice: random.Random) -> Json:
 
 def _checkout(results: Json) -> Iterator[Action]:
     yield Log(f"resolved {results['ref']} to {results['commit']}")
+    yield _marker({"event": "resolved", "commit": results["commit"]})
     yield Log(f"GPU: {results['gpu']['name']}, driver {results['gpu']['driver']}")
     yield Wait(6.0)
 

@@ -73,7 +73,9 @@ def field_selector(text: str, kind: Kind) -> Match:
         path = found["key"]
         if path not in ("metadata.name", "metadata.namespace", *_FIELDS.get(kind.plural, ())):
             raise bad_request(f"field label not supported: {path}")
-        tests.append(_field_test(tuple(path.split(".")), found["value"], wanted=found["op"] != "!="))
+        # of an Event `source` is the component's name (registry/core/event/strategy.go)
+        keys = ("source", "component") if path == "source" else tuple(path.split("."))
+        tests.append(_field_test(keys, found["value"], wanted=found["op"] != "!="))
     return everything if not tests else lambda obj: all(test(obj) for test in tests)
 
 

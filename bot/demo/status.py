@@ -116,6 +116,18 @@ def expired(message: str) -> ApiError:
     return ApiError(410, "Expired", message)
 
 
+def bad_version(text: str) -> str:
+    """What is said of a resourceVersion that is no number."""
+    return f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+
+
+def too_large_version(asked: int, current: int) -> ApiError:
+    """504 for a list that is to be newer than everything; the answer also has a Retry-After header."""
+    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+    message = f"Timeout: Too large resource version: {asked}, current: {current}"
+    return ApiError(504, "Timeout", message, {"causes": causes, "retryAfterSeconds": 1})
+
+
 def too_many_requests(seconds: int) -> ApiError:
     """429 of priority and fairness; the answer also has a Retry-After header."""
     message = "too many requests, please try again later"

@@ -25,6 +25,8 @@ from bot.demo.validation import validate
 Json = dict[str, Any]
 Key = tuple[str, str]
 
+FIRST_REVISION = 1000
+"""Where the world begins; nothing is known of what was before."""
 HISTORY = 4096
 """Changes remembered for each kind: a watch that asks for older ones is answered 410."""
 
@@ -77,7 +79,7 @@ class Store:
     def __init__(self, clock: Clock, chance: Chance) -> None:
         self.clock = clock
         self.chance = chance
-        self.revision = 1000
+        self.revision = FIRST_REVISION
         self._objects: dict[Kind, dict[Key, Json]] = {}
         self._history: dict[Kind, deque[Change]] = {}
         self._floor: dict[Kind, int] = {}
@@ -119,7 +121,7 @@ class Store:
 
     def since(self, kind: Kind, revision: int) -> Iterator[Change]:
         """The changes after a revision. Raises ApiError 410 (Expired) when some are forgotten."""
-        floor = self._floor.get(kind, 0)
+        floor = self._floor.get(kind, FIRST_REVISION)
         if revision < floor:
             raise status.expired(f"too old resource version: {revision} ({floor})")
         return iter([change for change in self._history.get(kind, ()) if change.revision > revision])
@@ -165,9 +167,8 @@ class Store:
         if expected and expected != old["metadata"]["resourceVersion"]:
             raise status.conflict(kind, name)
         if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
-            now = old["metadata"]["uid"]
-            why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {now}"
-            raise status.conflict(kind, name, why)
+            text = f'Invalid value: "{meta["uid"]}": field is immutable'
+            raise status.invalid(kind, name, "metadata.uid", "FieldValueInvalid", text)
         meta.pop("managedFields", None)
         # What only the server writes stays as it is, whatever the client sends.
         for key in _SERVER_OWNED:

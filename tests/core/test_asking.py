@@ -258,7 +258,7 @@ def test_before_the_first_list_nothing_is_claimed() -> None:
     assert "I have just started" in heard(say(book, "status"))
     assert "I have just started" in heard(say(book, "list", request="r2"))
     assert "I have just started" in heard(say(book, "status k7m2", request="r3"))
-    book.tell(WorkflowsListed(()))
+    book.tell(WorkflowsListed(frozenset()))
     assert "No run is under way, and I have seen none end." in heard(say(book, "status", request="r4"))
     assert "🤔 No run is called `k7m2`. I know none at the moment." == heard(say(book, "status k7m2", request="r5"))
 

@@ -109,9 +109,11 @@ async def test_replies_need_a_root_of_the_same_channel(world: EmbeddedWorld, cha
     _, reply = await dev("POST", POSTS, json=body(world, "reply", root_id=root["id"]))
     elsewhere = {"channel_id": world.chat.channel_id("town-square"), "message": "x", "root_id": root["id"]}
 
-    for wrong in (body(world, "x", root_id=reply["id"]), body(world, "x", root_id="z" * 26), elsewhere):
+    for wrong in (body(world, "x", root_id=reply["id"]), body(world, "x", root_id="z" * 26)):
         status, error = await dev("POST", POSTS, json=wrong)
         assert (status, error["id"]) == (400, "api.post.create_post.root_id.app_error")
+    status, error = await dev("POST", POSTS, json=elsewhere)
+    assert (status, error["id"]) == (400, "api.post.create_post.channel_root_id.app_error")
     _, thread = await dev("GET", f"{POSTS}/{root['id']}/thread")
 
     assert set(thread["order"]) == {root["id"], reply["id"]}

@@ -21,6 +21,7 @@ rules:
   - {apiGroups: [argoproj.io], resources: [workflows], verbs: [get, list]}
   - {apiGroups: [argoproj.io], resources: [cronworkflows], verbs: [patch], resourceNames: [gpu-test-nightly]}
   - {apiGroups: [""], resources: [pods/log], verbs: [get]}
+  - {apiGroups: [""], resources: [configmaps], verbs: [list], resourceNames: [one]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -67,9 +68,15 @@ async def test_roles_of_a_manifest_decide(tmp_path: Path, session: aiohttp.Clien
         )
         assert (await bot("GET", "/apis/argoproj.io/v1alpha1/workflows"))[0] == 403
         assert (await bot("GET", "/api/v1/namespaces/foxhunt/pods/x/log"))[0] == 404
+        maps = "/api/v1/namespaces/foxhunt/configmaps"
+
+        assert (await bot("GET", f"{maps}?fieldSelector=metadata.name%3Done"))[0] == 200
+        assert (await bot("GET", f"{maps}?fieldSelector=metadata.name%3Dother"))[0] == 403
+        assert (await bot("GET", maps))[0] == 403
         name = "system:serviceaccount:gputest:gputest-bot"
 
         assert world.kube_api.access.used[name] == {
+            ("list", "", "configmaps"),
             ("list", "argoproj.io", "workflows"),
             ("patch", "argoproj.io", "cronworkflows"),
             ("get", "", "pods/log"),

@@ -21,6 +21,7 @@ from pathlib import Path
 import aiohttp
 
 from bot.demo import EmbeddedWorld
+from bot.demo.access import User
 from bot.demo.faults import Fault, Faults
 from tests.embedded.patience import Patience
 from tests.real.rig.kube_client import KubeClient, Manifest
@@ -65,9 +66,12 @@ class EmbeddedKube:
         self.admin_token = world.admin_token
 
     def token(self, namespace: str, name: str) -> str:
-        """The token of the bot's service account: there is no other."""
-        assert f"{namespace}/{name}" == BOT_ACCOUNT
-        return self._world.kube_token
+        """The token of a service account."""
+        if f"{namespace}/{name}" == BOT_ACCOUNT:
+            return self._world.kube_token
+        token = f"token-of-{namespace}-{name}"
+        self._world.cluster.access.users.setdefault(token, User.service_account(namespace, name))
+        return token
 
     def client(self, token: str | None = None) -> KubeClient:
         """A client: the admin's, or that of the token's user."""
@@ -127,6 +131,11 @@ class EmbeddedRig:
             return check()
 
         await self.patience.until(look, limit)
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass, without waiting for it."""
+        self.world.clock.leap(seconds)
+        await asyncio.sleep(0.05)
 
     async def stop(self, name: str) -> None:
         """Take a server away."""

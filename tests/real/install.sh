@@ -1,17 +1,23 @@
 #!/bin/sh
-# Install what the rig needs from Debian: PostgreSQL, and the openssl program. The servers in Go are built by
-# `python -m tests.real.rig.build`. Nothing is done if both are here already.
+# Install what the rig needs from Debian: PostgreSQL, the openssl program, and for the test of the demo's chat page
+# Chromium with the fonts that its screenshots show. The servers in Go are built by `python -m tests.real.rig.build`.
+# Nothing is done if all are here already.
 set -eu
 
 say() { echo "install: $*"; }
 
-found=$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null | tail -n 1 || true)
-if [ -n "$found" ] && command -v openssl >/dev/null; then
-    say "PostgreSQL ($(dirname "$(dirname "$found")")) and openssl are here already"
+missing=""
+ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
+command -v openssl >/dev/null || missing="$missing openssl"
+command -v chromium >/dev/null || missing="$missing chromium"
+[ -e /usr/share/fonts/truetype/noto/NotoColorEmoji.ttf ] || missing="$missing fonts-noto-color-emoji"
+[ -d /usr/share/fonts/truetype/open-sans ] || missing="$missing fonts-open-sans"
+if [ -z "$missing" ]; then
+    say "PostgreSQL, openssl, Chromium and its fonts are here already"
     exit 0
 fi
 if ! command -v apt-get >/dev/null; then
-    say "there is no apt-get here: install PostgreSQL (10 or newer) and openssl yourself" >&2
+    say "there is no apt-get here: install PostgreSQL (10 or newer), openssl and Chromium yourself; missing:$missing" >&2
     exit 1
 fi
 if [ "$(id -u)" != 0 ]; then
@@ -36,7 +42,8 @@ if [ ! -e "$policy" ]; then
 fi
 
 export DEBIAN_FRONTEND=noninteractive
-say "installing postgresql and openssl from Debian"
+say "installing from Debian:$missing"
 apt-get update -qq
-apt-get install -y -qq --no-install-recommends -o Dpkg::Options::=--force-confold postgresql openssl
+# shellcheck disable=SC2086  # a list of packages
+apt-get install -y -qq --no-install-recommends -o Dpkg::Options::=--force-confold $missing
 say "done"

@@ -14,10 +14,14 @@ MAX_MESSAGE = 16383
 
 def fit(lines: Iterable[str], limit: int = MAX_MESSAGE) -> str:
     """The lines that fit into a message, each whole: a code span that is cut open lets out what it holds."""
+    every = list(lines)
+    whole = "\n".join(every)
+    if len(whole) <= limit:
+        return whole
     shown: list[str] = []
     room = limit
-    for line in lines:
-        if len(line) >= room:
+    for line in every:
+        if len(line) + 1 >= room:
             shown.append("…" if "`" in line else line[: room - 1] + "…")
             break
         shown.append(line)

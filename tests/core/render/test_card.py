@@ -244,13 +244,13 @@ def test_each_post_is_below_the_limit_and_rings_for_nobody_else(name: str) -> No
 def mentions(text: str) -> set[str]:
     """Whom a text would ring: names outside of code, as the server looks for them."""
     plain = re.sub(r"(?s)(`{3,})\n.*?\n\1", "", text)
-    plain = re.sub(r"`[^`\n]*`", "", plain)
+    plain = re.sub(r"\\.|`[^`\n]*`", "", plain)
     return set(re.findall(r"@([\w.-]+)", plain))
 
 
 def test_the_detector_of_mentions_finds_them() -> None:
     """A test of the test: it would see one."""
-    assert {"all", "here"} == mentions("`@x` @all ```\n@y\n``` (@here) @\u200bz")
+    assert {"all", "here"} == mentions("`@x` @all ```\n@y\n``` (@here) @\u200bz \\` `@no` \\`")
 
 
 def test_one_line_stays_one_line() -> None:

@@ -21,12 +21,12 @@ def test_attachments_as_mattermost_takes_them() -> None:
 def test_lines_that_fit_stay_as_they_are() -> None:
     """To the last sign."""
     assert "" == fit([])
-    assert "ab\ncd" == fit(["ab", "cd"], 6)
+    assert "ab\ncd" == fit(["ab", "cd"], 5)
 
 
 def test_a_line_that_does_not_fit_is_left_out_whole_if_it_holds_code() -> None:
     """Cut open, a code span would let out the mention that it holds."""
-    assert "ab\n…" == fit(["ab", "`@all`", "cd"], 8)
+    assert "ab\n…" == fit(["ab", "`@all`", "cd"], 9)
     assert "ab\nplai…" == fit(["ab", "plain text"], 8)
 
 
