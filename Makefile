@@ -1,10 +1,12 @@
 # Every target makes its own .venv from the lock file; nothing else is needed for `demo` and `test`.
 PYTHON ?= python3
 VENV := .venv
+# The real services mostly wait, so files of tests run beside each other, each on services of its own.
+JOBS ?= 3
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test test-real real bench lint lock clean
+.PHONY: help demo test cover test-real real bench lint lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
@@ -19,7 +21,10 @@ demo: $(VENV)/.ready   ## the main job on the embedded world: no cluster, no Mat
 	@$(BIN)/python -m bot demo $(ARGS)
 
 test: $(VENV)/.ready   ## everything that needs no Go
-	@$(BIN)/pytest --cov --cov-report=term:skip-covered $(ARGS)
+	@$(BIN)/pytest -n auto --dist worksteal $(ARGS)
+
+cover: $(VENV)/.ready  ## the pure core, which has to be covered branch by branch
+	@$(BIN)/pytest -n auto tests/core --cov=bot.core --cov-branch --cov-report=term:skip-covered --cov-fail-under=100
 
 lint: $(VENV)/.ready   ## ruff, mypy strict, import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -29,7 +34,7 @@ lint: $(VENV)/.ready   ## ruff, mypy strict, import contracts
 test-real: $(VENV)/.ready   ## stories and contracts on the real services, the demo in a browser (builds once; Go, Debian)
 	@tests/real/install.sh
 	@$(BIN)/python -m tests.real.rig.build
-	@$(BIN)/pytest -m "real or cargo or browser" --timeout=300 $(ARGS)
+	@$(BIN)/pytest -m "real or cargo or browser" -n $(JOBS) --dist loadfile --timeout=300 $(ARGS)
 
 real: $(VENV)/.ready   ## the main job, played on the real services and printed
 	@tests/real/install.sh

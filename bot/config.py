@@ -8,18 +8,32 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
-from zoneinfo import ZoneInfo
+from typing import Any, get_args, get_type_hints
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from bot.core.commands.meant import BETWEEN, EVERY, WORDS
 from bot.core.settings import Settings
 
 PREFIX = "GPUTEST_"
+
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_TAKEN = frozenset({*WORDS, *BETWEEN, *EVERY, "all"})
+"""Words that mean something else in a command."""
+
+_EXPECTED = {
+    "mattermost.commands_url": "give an address that ends in /commands, such as http://gputest-bot.gputest.svc:8080/commands",
+    "bot.url": "give an address without ? or #, such as http://gputest-bot.gputest.svc:8080",
+    "bot.log_level": "give DEBUG, INFO, WARNING or ERROR",
+}
+"""What a field takes whose pattern would tell nobody anything."""
 
 
 class ConfigError(Exception):
@@ -87,8 +101,13 @@ class Config(Section):
     @classmethod
     def _consistent(cls, runs: Settings) -> Settings:
         names = runs.model_names
-        if not names or len(set(names)) != len(names):
+        if not names or len({name.lower() for name in names}) != len(names):
             raise ValueError("models: at least one, each name once")
+        strange = [name for name in names if not _NAME.fullmatch(name) or name.lower() in _TAKEN]
+        if strange:
+            raise ValueError(f"models: {', '.join(strange)} can't be typed as a word of a command")
+        if len({pool.name for pool in runs.pools}) != len(runs.pools):
+            raise ValueError("pools: each name once")
         unknown = [name for name in runs.defaults.models if name not in names]
         if unknown:
             raise ValueError(f"defaults.models: {', '.join(unknown)} not among models")
@@ -96,7 +115,14 @@ class Config(Section):
             raise ValueError(f"defaults.pool: {runs.defaults.pool} not among pools")
         if runs.defaults.scope not in runs.scopes:
             raise ValueError(f"defaults.scope: {runs.defaults.scope} not among scopes")
-        ZoneInfo(runs.timezone)
+        if not 1 <= runs.defaults.epochs <= runs.max_epochs:
+            raise ValueError(f"defaults.epochs: {runs.defaults.epochs} not within 1 to max_epochs, {runs.max_epochs}")
+        try:
+            ZoneInfo(runs.timezone)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # a folder of zones is none
+            raise ValueError(
+                f"timezone: {runs.timezone} is no zone; write an IANA name such as Europe/Paris"
+            ) from error
         groups = [group for pool in runs.pools for group in pool.groups]
         if len(set(groups)) != len(groups):
             raise ValueError("pools: a group of the autoscaler belongs to one pool")
@@ -129,8 +155,8 @@ def load(path: Path | None) -> Config:
         return Config()
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}. Give another file with --config.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {_why(error)}. Give another file with --config.") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not YAML: {error}") from error
     return parse(content, str(path))
@@ -168,21 +194,44 @@ def _secret(name: str, environ: Mapping[str, str]) -> str:
         return environ.get(PREFIX + name, "").strip()
     try:
         return Path(path).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise ConfigError(f"{PREFIX}{name}_FILE names {path}, which cannot be read: {error.strerror}.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{PREFIX}{name}_FILE names {path}, which cannot be read: {_why(error)}.") from error
+
+
+def _why(error: OSError | UnicodeDecodeError) -> str:
+    """In a few words, and nothing of what is in the file."""
+    return str(error.strerror) if isinstance(error, OSError) else "it is not UTF-8 text"
 
 
 def _complaint(location: tuple[int | str, ...], kind: str, message: str) -> str:
     where = ".".join(str(part) for part in location)
     if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
-        known = [*Config.model_fields, *_names_below(location[:-1])]
-        near = difflib.get_close_matches(str(location[-1]), known, n=1, cutoff=0.5)
-        return f"{where}: there is no such key" + (f"; did you mean {near[0]}?" if near else "")
-    return f"{where}: {message}"
+        near = _nearest_key(location)
+        return f"{where}: there is no such key" + (f"; did you mean {near}?" if near else "")
+    if not location:
+        return "at its top a configuration has keys, such as `runs:`"
+    ours = message.removeprefix("Value error, ")
+    if ours != message:
+        return f"{where}.{ours}"
+    plain = re.sub("valid dictionary or instance of .*", "set of keys", message.replace("valid tuple", "list"))
+    return f"{where}: {_EXPECTED.get(where, plain)}"
+
+
+def _nearest_key(location: tuple[int | str, ...]) -> str | None:
+    """The key that was probably meant: of the same section, or of the same name in another."""
+    *above, key = location
+    near = difflib.get_close_matches(str(key), _names_below(tuple(above)), n=1, cutoff=0.5)
+    if near:
+        return near[0]
+    return next((f"{section}.{key}" for section in Config.model_fields if str(key) in _names_below((section,))), None)
 
 
 def _names_below(location: tuple[int | str, ...]) -> list[str]:
-    sections: dict[str, type[BaseModel]] = {"mattermost": ChatConfig, "kubernetes": ClusterConfig, "bot": BotConfig}
-    if location and str(location[0]) in sections:
-        return list(sections[str(location[0])].model_fields)
-    return [f.name for f in fields(Settings)]
+    kind: Any = Config
+    for part in location:
+        if isinstance(part, str):
+            kind = get_type_hints(kind).get(part, str)
+            kind = next(iter(get_args(kind)), kind)  # of a tuple of them, one
+    if issubclass(kind, BaseModel):
+        return list(kind.model_fields)
+    return [f.name for f in fields(kind)] if is_dataclass(kind) else []

@@ -37,7 +37,8 @@ ACCOUNT = "gputest/gputest-bot"
 DEFAULT_SPEED = 40.0
 """Simulated seconds in one: a run of ten models is about a minute to watch."""
 
-FIRST_PORT, PORTS = 8065, 100
+FASTEST = 5000.0
+FIRST_PORT, LAST_PORT, PORTS = 8065, 65535, 100
 """Where the chat is looked for first, and how many ports are tried: 8065 is Mattermost's own."""
 
 LEASE = LeaseTiming(duration=5.0, renew=1.5, margin=1.0)
@@ -151,6 +152,8 @@ class Play:
 async def playing(options: Options, folder: Path) -> AsyncIterator[Play]:
     """World, page and bot for as long as the block lasts; files go into `folder`."""
     manifests = [DEPLOY / "argo", *sorted((DEPLOY / "bot").glob("rbac*.yaml"))]
+    if not 0 < options.speed <= FASTEST or not 0 <= options.port <= LAST_PORT:
+        raise ConfigError(f"--speed is above 0 and at most {FASTEST:g}, --port at most {LAST_PORT}.")
     if not manifests[0].is_dir():
         raise ConfigError(f"the demo plays with the manifests of the repository, and {DEPLOY} is not there.")
     with listener(0) as place:
@@ -230,7 +233,7 @@ def listener(first: int) -> socket.socket:
 
     It listens at once, so that two demos that start together do not find the same one.
     """
-    for port in range(first, first + PORTS):
+    for port in range(first, min(first + PORTS, LAST_PORT + 1)):
         place = socket.socket()
         place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

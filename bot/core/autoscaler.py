@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from bot.core.card import instant
+from bot.core.workflow import instant
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 
 from bot.core.memory import Cancelled, Request, read_cancelled, read_request
@@ -26,7 +26,7 @@ from bot.core.verdict import (
     test_node,
     warmup_node,
 )
-from bot.core.workflow import CREATOR_LABEL, CRON_LABEL, Node, Workflow
+from bot.core.workflow import CREATOR_LABEL, CRON_LABEL, Node, Workflow, instant
 
 
 class Stage(StrEnum):
@@ -110,18 +110,6 @@ def short_name(name: str) -> str:
     """What people call a run: the suffix of its Workflow's name; of a cron child's Unix time the last five digits."""
     suffix = name.rsplit("-", 1)[-1]
     return suffix[-5:] if suffix.isdigit() and len(suffix) > 5 else suffix
-
-
-def instant(text: str | None) -> datetime | None:
-    """A Kubernetes time; None where it is absent, null, the zero time, or unreadable."""
-    if not text:
-        return None
-    try:
-        value = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    value = value if value.tzinfo else value.replace(tzinfo=UTC)
-    return value if 1970 < value.year < 9999 else None
 
 
 def origin_of(workflow: Workflow) -> Origin:

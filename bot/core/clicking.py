@@ -86,8 +86,11 @@ def _run(state: State, signed: Signed) -> Run:
 
 
 def submitted(state: State, event: DialogSubmitted, now: float) -> list[Effect]:
-    """A dialog was sent off. What is wrong keeps it open, with the reason at its field."""
-    asker = Asker(event.request_id, event.user_id, event.user_name, event.channel_id, form=True)
+    """A dialog was sent off. What is wrong keeps it open, with the reason at its field.
+
+    It counts as sent from where it was opened: the channel that comes with it is what its sender's client says.
+    """
+    asker = Asker(event.request_id, event.user_id, event.user_name, event.signed.channel, form=True)
     known = repeated(state, asker)
     if known is not None:
         return known

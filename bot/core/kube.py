@@ -11,8 +11,7 @@ from decimal import Decimal, InvalidOperation
 
 import msgspec
 
-from bot.core.card import instant
-from bot.core.workflow import Wire
+from bot.core.workflow import Wire, instant
 
 Quantity = str | int | float
 

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from bot.core import asking, clicking, pools, runs
 from bot.core.again import everything, what_failed
-from bot.core.card import card_of, instant
+from bot.core.card import card_of
 from bot.core.effects import Effect, StopFollowing, WakeAt
 from bot.core.events import (
     Clicked,
@@ -34,7 +34,7 @@ from bot.core.events import (
 from bot.core.memory import read_memory
 from bot.core.runs import Moment, Run
 from bot.core.state import EndedRun, Parting, State
-from bot.core.workflow import CronWorkflow, Workflow
+from bot.core.workflow import CronWorkflow, Workflow, instant
 
 WAKE_RUN = "run:"
 """Prefix of the wake-up keys of runs."""

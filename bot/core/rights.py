@@ -38,7 +38,8 @@ def rights(settings: Settings, own: OwnObjects) -> tuple[Access, ...]:
     runs, argo, leases = settings.namespace, "argoproj.io", "coordination.k8s.io"
     return (
         Access(argo, "workflows", ("get", "list", "watch", "create", "patch"), runs, "runs"),
-        Access(argo, "cronworkflows", ("get", "list", "watch", "patch"), runs, "/nightly"),
+        Access(argo, "cronworkflows", ("list", "watch"), runs, "/nightly"),
+        Access(argo, "cronworkflows", ("get", "patch"), runs, "/nightly", settings.cron),
         Access(argo, "workflowtemplates", ("get",), runs, "this check", settings.template, optional=True),
         Access("", "pods", ("list", "watch"), runs, "progress, and who waits for a GPU", optional=True),
         Access("", "events", ("list", "watch"), runs, "why a pod waits", optional=True),

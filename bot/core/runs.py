@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from bot.core.card import Card, OriginKind, Stage, card_of, instant, origin_of, stage_of, wants_posts
+from bot.core.card import Card, OriginKind, Stage, card_of, origin_of, stage_of, wants_posts
 from bot.core.effects import (
     CheckPosts,
     EditCard,
@@ -48,7 +48,7 @@ from bot.core.progress import Marker, Progress, advance
 from bot.core.render.thread import Part, failure_parts, notice, summary
 from bot.core.settings import Settings
 from bot.core.verdict import exit_step_said
-from bot.core.workflow import Workflow
+from bot.core.workflow import Workflow, instant
 
 RunEffect = PatchWorkflow | PostCard | EditCard | SayInThread | CheckPosts
 

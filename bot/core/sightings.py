@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bot.core.card import instant
 from bot.core.kube import Condition, KubeEvent, Meta, Node, Pod, PodSpec, PodStatus, Taint, Toleration, whole
 from bot.core.scheduling import Cause, taint_cause
 from bot.core.settings import Settings
+from bot.core.workflow import instant
 
 WORKFLOW_LABEL = "workflows.argoproj.io/workflow"
 KUEUE_GATE = "kueue.x-k8s.io/"

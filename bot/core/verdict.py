@@ -336,7 +336,12 @@ def _stopped_text(message: str) -> bool:
 
 
 def _deadline(workflow: Workflow, settings: Settings) -> bool:
-    """Argo marks what the deadline ended by these texts alone (operator.go, exec_control.go; the kubelet's own)."""
+    """Argo marks what the deadline ended by these texts alone (operator.go, exec_control.go; the kubelet's own).
+
+    A pod that ends when it is told to puts its own text, `Error (exit code 143)`, in their place.
+    """
+    if workflow.lasted_to_its_deadline and _ended_from_outside(workflow, settings):
+        return True
     texts = ("Step exceeded its deadline", "Pod was active on the node longer than the specified deadline")
     node = test_node(workflow, settings)
     messages = [workflow.message, node.message if node else ""]

@@ -9,6 +9,7 @@ Source: the Go types of argo-workflows, pkg/apis/workflow/v1alpha1 (workflow_typ
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -23,6 +24,18 @@ TERMINAL = frozenset({"Succeeded", "Failed", "Error"})
 TEMPLATE_LABEL = "workflows.argoproj.io/workflow-template"
 CRON_LABEL = "workflows.argoproj.io/cron-workflow"
 CREATOR_LABEL = "workflows.argoproj.io/creator-preferred-username"
+
+
+def instant(text: str | None) -> datetime | None:
+    """A Kubernetes time; None where it is absent, null, the zero time, or unreadable."""
+    if not text:
+        return None
+    try:
+        value = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    value = value if value.tzinfo else value.replace(tzinfo=UTC)
+    return value if 1970 < value.year < 9999 else None
 
 
 class Wire(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -118,6 +131,13 @@ class Spec(Wire, frozen=True):
     arguments: Parameters | None = None
     shutdown: str | None = None
     suspend: bool | None = None
+    active_deadline_seconds: int | None = None
+
+
+class Executed(Wire, frozen=True):
+    """The template merged with the Workflow, as it is executed."""
+
+    active_deadline_seconds: int | None = None
 
 
 class Waiting(Wire, frozen=True):
@@ -147,6 +167,7 @@ class Status(Wire, frozen=True):
     compressed_nodes: str | None = None
     offload_node_status_version: str | None = None
     synchronization: Synchronization | None = None
+    stored_workflow_template_spec: Executed | None = None
 
 
 class Workflow(Wire, frozen=True):
@@ -173,6 +194,15 @@ class Workflow(Wire, frozen=True):
         """Somebody deleted it while it was under way. Both times are RFC 3339 in UTC, which sort as text."""
         deleted, finished = self.metadata.deletion_timestamp, self.status.finished_at if self.status else None
         return bool(deleted) and (not finished or str(deleted) <= finished)
+
+    @property
+    def lasted_to_its_deadline(self) -> bool:
+        """It ended no earlier than the time it had was up; counted from `startedAt` in whole seconds (operator.go)."""
+        status = self.status
+        stored = status.stored_workflow_template_spec if status else None
+        limit = (stored.active_deadline_seconds if stored else None) or self.spec.active_deadline_seconds
+        began, ended = (instant(status.started_at), instant(status.finished_at)) if status else (None, None)
+        return bool(limit and began and ended and (ended - began).total_seconds() >= limit)
 
     @property
     def attempt(self) -> str:

@@ -14,6 +14,7 @@ against the real servers. Where they differ, this is wrong.
     faults                   switches that break either server
     cluster, chat            phrases for tests: finish a run, lose a node, say, click
     embedded                 all of it, started and stopped
+    page, panel, markdown    the chat page in chat_page/, its side panel, its Markdown (no part of a real chat's server)
 
 The parts know each other as the real ones do. Controllers hear of changes and write objects back, on the clock and
 without asyncio, so that a stepped night is quick and exact; only the two HTTP faces are coroutines. Nothing of the
@@ -23,21 +24,21 @@ What the embedded world leaves out (a client that relies on it needs the real th
 
   * Kubernetes: other kinds than those in `kinds`; schemas, so that anything goes into a spec; admission other than
     namespaces, names, labels and sizes; managedFields, and ownership in server-side apply, which only merges;
-    sendInitialEvents; protobuf bodies; the timing of the watch cache (bookmarks come every 60 real seconds and at the
-    end); impersonation, TLS and client certificates (kubectl's token is in the address); exec, attach, port-forward;
-    the eviction API; logs of the executor's own containers; quotas; expiry of list snapshots by time (only the
-    bounded history and `Store.forget` make a 410).
+    sendInitialEvents; protobuf bodies; what the watch cache does in detail (bookmarks come every 60 real seconds and
+    two before the end, and carry the latest revision of everything); impersonation, TLS and client certificates
+    (kubectl's token is in the address); exec, attach, port-forward; the eviction API; logs of the executor's own
+    containers; quotas; expiry of list snapshots by time (only the bounded history and `Store.forget` make a 410).
   * Scheduling: CPU, memory, affinity, preemption and priorities of pods; volumes. A lost node's pods fail after a
     minute and are deleted half a minute later.
   * Argo: artifacts, withItems and other expansion, expressions (`{{=…}}`), lifecycle hooks but the workflow's onExit,
     semaphores and template-level locks, parallelism, back-off between retries, memoization, templateRef, resource,
     HTTP, plugin, data and containerSet templates, daemons, offloaded and compressed nodes, archive, the Argo server,
-    what 4.0 does differently, `when` and stopStrategy of CronWorkflows, most of the validator.
+    durations of resources, the zero values that Go writes into specs, `when` and stopStrategy of CronWorkflows, most of
+    the validator. Of what 4.0 does otherwise nothing is played but what the contract cases found to be the same.
   * Mattermost: the follow state of threads, search, preferences, statuses, notifications, roles other than
-    administrator and everybody else, sessions by password, plugins, making bots and tokens over the API, edit
-    history, permalinks and previews, post priority, guests, clusters, AllowedUntrustedInternalConnections,
-    autocomplete_data, the payload limits of newer servers, real rate limiting (429 comes from a switch). Everybody is
-    in the one team.
+    administrator and everybody else, the end of sessions, plugins, what is known of a team or a bot beside its name,
+    permalinks and previews, post priority, guests, clusters, AllowedUntrustedInternalConnections, autocomplete_data,
+    the payload limits of newer servers, real rate limiting (429 comes from a switch).
 """
 
 from bot.demo.embedded import EmbeddedWorld

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from bot.demo.argo_gc import WorkflowGc
 from bot.demo.argo_locks import Locks
 from bot.demo.argo_nodes import fulfilled
-from bot.demo.argo_operation import Operation
+from bot.demo.argo_operation import Operation, Timing
 from bot.demo.argo_pods import PREFIX
 from bot.demo.argo_templates import Templates
 from bot.demo.clock import Timer
@@ -35,6 +35,7 @@ class ArgoController:
     def __init__(self, store: Store, recorder: Recorder) -> None:
         self.store = store
         self.locks = Locks()
+        self.timing = Timing()
         self.signal: Callable[[Json], None] = lambda _pod: None
         """Asks the kubelet to stop a running pod's main container, as the controller does through pods/exec."""
         self.stopped = False
@@ -86,7 +87,12 @@ class ArgoController:
             self._gc.completed(wf)
             return
         operation = Operation(
-            self.store, self.locks, copy.deepcopy(wf), self._terminate, lambda when: self._requeue(key, when)
+            self.store,
+            self.locks,
+            copy.deepcopy(wf),
+            self._terminate,
+            lambda when: self._requeue(key, when),
+            self.timing,
         )
         self._requeue(key, self.store.clock.time() + RESYNC_SECONDS)
         operation.operate(Templates(operation))

@@ -19,11 +19,17 @@ from bot.demo.argo_spec import InvalidSpec, check, follow, global_parameters, me
 from bot.demo.kinds import CLUSTER_TEMPLATES, PODS, TASK_RESULTS, WORKFLOW_TEMPLATES
 from bot.demo.world import Json, Store, stamp
 
-RECENT = 10.0
-"""Seconds for which a node without a pod is given the benefit of the doubt (RECENTLY_STARTED_POD_DURATION)."""
-RESULTS_TIMEOUT = 600.0
-"""Seconds for which a finished node waits for the report of its results (TASK_RESULT_TIMEOUT_DURATION)."""
 ENDED = ("Succeeded", "Failed", "Error")
+
+
+@dataclass
+class Timing:
+    """What the controller is told by its environment, in seconds."""
+
+    recently_started: float = 10.0
+    """For so long a node without a pod is given the benefit of the doubt (RECENTLY_STARTED_POD_DURATION)."""
+    results: float = 600.0
+    """For so long a finished node waits for the report of its results (TASK_RESULT_TIMEOUT_DURATION)."""
 
 
 class Executor(Protocol):
@@ -49,6 +55,7 @@ class Operation:
     """Stops the containers of a pod, or deletes it while it is pending."""
     requeue: Callable[[float], None]
     """Asks for another pass at a time."""
+    timing: Timing = field(default_factory=Timing)
     events: list[tuple[str, str, str, Json]] = field(default_factory=list)
     """Kubernetes events to record: type, reason, message, annotations."""
     freed: list[tuple[str, str]] = field(default_factory=list)
@@ -267,9 +274,9 @@ class Operation:
         if not completed(node):
             return False
         ended = seconds_of(node["finishedAt"]) if node.get("finishedAt") else 0.0
-        if self.store.clock.time() > ended + RESULTS_TIMEOUT:
+        if self.store.clock.time() > ended + self.timing.results:
             return True
-        self.requeue(ended + RESULTS_TIMEOUT + 0.001)
+        self.requeue(ended + self.timing.results + 0.001)
         return False
 
     def _export(self, node: Json) -> None:
@@ -331,7 +338,7 @@ class Operation:
         for node in self.nodes:
             if node["type"] != "Pod" or fulfilled(node) or node["id"] in seen or node["phase"] == "Pending":
                 continue
-            recent_until = seconds_of(node["startedAt"]) + RECENT
+            recent_until = seconds_of(node["startedAt"]) + self.timing.recently_started
             if self.store.clock.time() <= recent_until:
                 self.requeue(recent_until + 0.001)
             else:

@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from bot.demo import chat_errors
+from bot.demo.chat_attachments import typed
 from bot.demo.chat_errors import ChatError
 from bot.demo.chat_state import MAX_POST_SIZE, ChatState, Event, Json, without_integrations
 
@@ -86,7 +87,7 @@ class Posts:
         files = [one for one in asked.get("file_ids") or () if one in self.state.files]
         if files:
             post["file_ids"] = files
-        _give_action_ids(self.state, props)
+        _read_attachments(self.state, props)
         return post
 
     def _check(self, post: Json) -> None:
@@ -170,7 +171,7 @@ class Posts:
             )
             raise ChatError(400, "api.post.update_post.permissions_time_limit.app_error", message)
         self._check_open(post, "update_post")
-        _give_action_ids(state, new["props"])
+        _read_attachments(state, new["props"])
         self._check(new)
         now = state.stamp()
         same_attachments = post["props"].get("attachments") == new["props"].get("attachments")
@@ -191,7 +192,8 @@ class Posts:
         post = self._editable(user, identity)
         before, now = json.dumps(self.view(post), ensure_ascii=False), self.state.stamp()
         for one in [post, *self._replies(identity)]:
-            self.state.posts[one["id"]] = {**one, "delete_at": now, "update_at": now}
+            props = {**one["props"], "deleteBy": user}
+            self.state.posts[one["id"]] = {**one, "props": props, "delete_at": now, "update_at": now}
         channel = post["channel_id"]
         self.state.publish(Event("post_deleted", {"post": before}, channel=channel, admins=False))
         self.state.publish(Event("post_deleted", {"post": before, "delete_by": user}, channel=channel, admins=True))
@@ -249,6 +251,9 @@ class Posts:
 
     def _listed(self, posts: list[Json], *, roots: bool = False) -> Json:
         shown = {one["id"]: self.view(one) for one in posts}
+        for one in shown.values():
+            if one["delete_at"]:
+                one["message"] = ""
         if roots:
             for one in posts:
                 root = self.state.posts.get(one["root_id"])
@@ -280,7 +285,7 @@ class Posts:
             "pending_post_id": "",
             "metadata": {},
         }
-        _give_action_ids(self.state, shown["props"])
+        _read_attachments(self.state, shown["props"])
         _give_cookies(self.state, shown)
         shown = without_integrations(shown)
         self.state.publish(Event("ephemeral_message", {"post": json.dumps(shown, ensure_ascii=False)}, user=user))
@@ -311,11 +316,9 @@ def _attachments(props: Json) -> list[Any]:
     return attachments if isinstance(attachments, list) else []
 
 
-def _give_action_ids(state: ChatState, props: Json) -> None:
-    for attachment in _attachments(props):
-        for action in (attachment.get("actions") or ()) if isinstance(attachment, dict) else ():
-            if not action.get("id"):
-                action["id"] = state.new_id()
+def _read_attachments(state: ChatState, props: Json) -> None:
+    if props.get("attachments") is not None:
+        props["attachments"] = typed(props["attachments"], state.new_id)
 
 
 def _give_cookies(state: ChatState, post: Json) -> None:

@@ -188,6 +188,10 @@ class Handlers:
         return web.Response(body=self._doors.metrics.exposition(), content_type="text/plain", charset="utf-8")
 
 
+_UNREADABLE = (ValueError, LookupError, RecursionError, web.HTTPException)
+"""What a body can do: be none, name an encoding that does not exist, be nested without end, be too large."""
+
+
 async def _form(request: web.Request) -> Mapping[str, str]:
     if request.method == "GET":
         return {key: str(value) for key, value in request.query.items()}
@@ -195,7 +199,7 @@ async def _form(request: web.Request) -> Mapping[str, str]:
         return {}  # slash commands come in no other form, and a multipart body is a parser of its own
     try:
         posted = await request.post()
-    except (ValueError, web.HTTPException):
+    except _UNREADABLE:
         return {}
     return {key: value for key, value in posted.items() if isinstance(value, str)}
 
@@ -203,7 +207,7 @@ async def _form(request: web.Request) -> Mapping[str, str]:
 async def _json(request: web.Request) -> dict[str, Any]:
     try:
         body = await request.json()
-    except (ValueError, web.HTTPException):
+    except _UNREADABLE:
         return {}
     return body if isinstance(body, dict) else {}
 

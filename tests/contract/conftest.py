@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from bot.demo.argo_operation import Timing
 from tests.contract.runs import Runs
 from tests.contract.talk import Talk
 from tests.contract.wire import Integration, Wire, integration
@@ -21,7 +22,8 @@ from tests.embedded.rig import EmbeddedRig
 from tests.real.rig.launcher import Rig
 
 HERE = Path(__file__).parent
-CONTROLLER = {"RECENTLY_STARTED_POD_DURATION": "1s", "POD_GC_DELETE_DELAY": "1s"}
+CONTROLLER = {"RECENTLY_STARTED_POD_DURATION": "1s"}
+"""Of what a controller waits for 10 s by itself."""
 EMBEDDED = pytest.param("embedded_rig", id="embedded")
 REAL = pytest.param("real_rig", id="real", marks=pytest.mark.real)
 REAL_40 = pytest.param("real_rig_40", id="real-argo40", marks=pytest.mark.real)
@@ -38,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def embedded_rig() -> AsyncIterator[EmbeddedRig]:
     """The embedded world."""
-    async with EmbeddedRig.start() as rig:
+    async with EmbeddedRig.start(Timing(recently_started=1.0)) as rig:
         yield rig
 
 

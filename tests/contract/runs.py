@@ -105,11 +105,6 @@ class Runs:
         """What `argo stop` and `argo terminate` do."""
         await self.client.merge(f"{WORKFLOWS}/{name or self.name}", {"spec": {"shutdown": strategy}})
 
-    @property
-    def recently(self) -> float:
-        """Seconds for which a step has just begun: the controller's own setting, or that of `CONTROLLER`."""
-        return 1.5 if hasattr(self.servers, "choice") else 11.0
-
     async def pass_time(self, seconds: float) -> None:
         """Let time pass: really, or in a world that has a clock of its own."""
         leap = getattr(self.servers, "pass_time", asyncio.sleep)

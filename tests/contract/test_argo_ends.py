@@ -98,6 +98,42 @@ async def test_stopped_in_the_queue(runs: Runs) -> None:
     assert (phase(ended), ended["status"]["message"]) == ("Failed", "Stopped with strategy 'Stop'")
 
 
+async def test_a_controller_that_is_started_anew(runs: Runs) -> None:
+    """What runs goes on, what holds a lock holds it still, and who waits for it gets it after that."""
+    first, second = f"{runs.name}-a", f"{runs.name}-b"
+    runs.script("work", Running(), Wait("anew"), Exit(0), run=first)
+    await runs.submit(locked(runs.name), first)
+    await runs.running(name=first)
+    await runs.submit(locked(runs.name), second)
+    await runs.until(lambda seen: phase(seen) == "Pending", second)
+    await runs.servers.restart("workflow-controller")
+    await runs.pass_time(1.0)
+    held, waiting = await runs.get(first), await runs.get(second)
+    await runs.player.release("anew")
+    ended = await runs.ended(first)
+
+    assert (phase(held), phase(waiting)) == ("Running", "Pending")
+    assert (phase(ended), phase(await runs.ended(second))) == ("Succeeded", "Succeeded")
+
+
+async def test_what_happens_while_the_controller_is_away(runs: Runs) -> None:
+    """It is seen when it is back: a pod that ended meanwhile, and a workflow that was made."""
+    other = f"{runs.name}-new"
+    runs.script("work", Running(), Wait("away"), Exit(0))
+    runs.script("work", Running(), Exit(0), run=other)
+    await runs.submit(spec_of(dag("work"), pod_template("work")))
+    await runs.running()
+    await runs.servers.stop("workflow-controller")
+    await runs.player.release("away")
+    await runs.submit(spec_of(dag("work"), pod_template("work")), other)
+    await runs.pass_time(1.0)
+    untouched, unseen = await runs.get(), await runs.get(other)
+    await runs.servers.start_again("workflow-controller")
+
+    assert (phase(untouched), phase(unseen)) == ("Running", "")
+    assert (phase(await runs.ended()), phase(await runs.ended(other))) == ("Succeeded", "Succeeded")
+
+
 # being stopped
 
 

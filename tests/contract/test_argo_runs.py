@@ -211,7 +211,7 @@ async def test_a_pod_that_is_deleted(runs: Runs) -> None:
     running = await runs.running()
     reported = {"metadata": {"labels": {f"{PREFIX}/report-outputs-completed": "true"}}}
     await runs.client.merge(f"{RESULTS}/{node(running, 'work')['id']}", reported)
-    await runs.pass_time(runs.recently)
+    await runs.pass_time(1.5)
     await runs.player.release("deleted")
     done = await runs.ended()
 

@@ -262,7 +262,10 @@ async def test_roots_alone(talk: Talk) -> None:
 
 
 async def test_what_changed_since(talk: Talk) -> None:
-    """since gives what was made, edited or deleted after that time; the deleted ones too, and what was before an edit."""
+    """since gives what was made, edited or deleted after that time.
+
+    Deleted posts come without their message; each edit leaves a deleted post of its own behind.
+    """
     edited, deleted = await talk.post("to be edited"), await talk.post("to be deleted")
     moment = (await talk.post("the moment"))["update_at"]
     await talk.as_bot.put(f"/posts/{edited['id']}/patch", {"message": "edited"})
@@ -274,7 +277,9 @@ async def test_what_changed_since(talk: Talk) -> None:
     assert sorted(since["order"]) == sorted([edited["id"], deleted["id"], new["id"], former["id"]])
     assert since["posts"][edited["id"]]["message"] == "edited"
     assert since["posts"][deleted["id"]]["delete_at"] > 0
-    assert (former["original_id"], former["message"]) == (edited["id"], "to be edited")
+    assert former["original_id"] == edited["id"]
+    assert former["message"] == since["posts"][deleted["id"]]["message"] == ""
+    assert since["posts"][deleted["id"]]["props"]["deleteBy"] == talk.account.user_id
     assert former["delete_at"] == since["posts"][edited["id"]]["update_at"]
     assert former["create_at"] == edited["create_at"]
 
@@ -410,6 +415,39 @@ async def test_where_a_button_leads_is_secret(talk: Talk) -> None:
         assert len(second["id"]) == 26
         assert "integration" not in first
         assert "integration" not in second
+
+
+async def test_attachments_are_of_one_shape(talk: Talk) -> None:
+    """They come back with all the fields of their type, and with no others; what is no attachment is left out.
+
+    Of a list that is none, or empty, there stays a null.
+    """
+    given = {"text": "text", "color": "#fff", "unknown": 1, "fields": [{"title": "a", "value": "b", "short": True}]}
+    post = await talk.post("card", props={"attachments": [given, "nonsense", {"text": 5}]})
+    (attachment,) = post["props"]["attachments"]
+    nothing = await talk.post("card", props={"attachments": "nonsense"})
+    none = await talk.post("card", props={"attachments": []})
+
+    texts = ("fallback", "pretext", "author_name", "author_link", "author_icon", "title", "title_link", "image_url")
+    assert attachment == {
+        **dict.fromkeys((*texts, "thumb_url", "footer", "footer_icon"), ""),
+        "id": 0,
+        "color": "#fff",
+        "text": "text",
+        "ts": None,
+        "fields": [{"title": "a", "value": "b", "short": True}],
+    }
+    assert nothing["props"]["attachments"] is None
+    assert none["props"]["attachments"] is None
+
+
+async def test_buttons_are_of_one_shape(talk: Talk) -> None:
+    """Fields of a button that are empty are left out, unknown ones too."""
+    button = {"id": "stop", "name": "Cancel", "type": "button", "style": "danger", "tooltip": "x", "disabled": False}
+    post = await talk.post("card", props={"attachments": [{"text": "text", "actions": [button, None]}]})
+    (action,) = post["props"]["attachments"][0]["actions"]
+
+    assert action == {"id": "stop", "name": "Cancel", "type": "button", "style": "danger"}
 
 
 async def test_ephemeral_posts_are_for_administrators(talk: Talk) -> None:

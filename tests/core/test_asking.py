@@ -267,7 +267,7 @@ def test_the_status_names_everything_under_way_and_what_ended_last() -> None:
     """In the order in which they were made; a run that is long gone is counted."""
     book = Playbook()
     book.state.listed = True
-    for number in range(32):
+    for number in reversed(range(32)):
         body = workflow_json(f"gpu-test-r{number:02d}x", phase="Running", nodes=RUNNING)
         body["metadata"]["creationTimestamp"] = f"2026-03-02T09:{number:02d}:00Z"
         book.see(body)
@@ -282,6 +282,19 @@ def test_the_status_names_everything_under_way_and_what_ended_last() -> None:
     assert "and 2 more" in text.splitlines()
     assert 5 == text.splitlines()[-1].count("❌")
     assert (30, 7) == (len([x for x in listed if "🔵" in x]), len([x for x in listed if "❌" in x]))
+
+
+def test_the_status_of_runs_under_way_alone() -> None:
+    """Nothing is said of ended ones where none was seen."""
+    book = Playbook()
+    book.state.listed = True
+    assert "No run is under way, and I have seen none end." in heard(say(book, "list", request="r0"))
+    book.see(workflow_json(phase="Running", nodes=RUNNING))
+
+    assert heard(say(book, "list", request="r2")) == heard(say(book, "status", request="r3"))
+    assert "🔵 compiling and testing, since 10:01 UTC: **k7m2** · all models · not from the chat" == heard(
+        say(book, "status")
+    )
 
 
 def test_the_status_of_ended_runs_alone() -> None:
@@ -442,3 +455,12 @@ def test_a_run_with_strange_parameters_is_not_run_again() -> None:
 def test_a_result_of_something_that_was_given_up_changes_nothing() -> None:
     """It comes late, or belongs to another life of this process."""
     assert [] == Playbook().tell(EffectDone("e999", workflow()))
+
+
+def test_a_line_with_many_mistakes_is_mended_up_to_a_point() -> None:
+    """Six of them; where there are more, the help says more than a guess."""
+    typos = ["dqnn", "ppoo", "tftt", "mamba", "tggnn", "tlobb", "likuid"]
+    few, many = (heard(say(Playbook(), " ".join(typos[:count]))) for count in (5, 7))
+
+    assert few.endswith("\n`/gputest models=dqn,ppo,tft,mamba2,tggn`")
+    assert many.endswith("\n`/gputest help`")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from bot.core.card import CI_LABEL, OriginKind, Stage, asked_of, card_of, instant, origin_of, short_name, wants_posts
+from bot.core.card import CI_LABEL, OriginKind, Stage, asked_of, card_of, origin_of, short_name, wants_posts
 from bot.core.memory import CANCEL_ANNOTATION, REQUEST_ANNOTATION, Cancelled, Request, write
 from bot.core.settings import Defaults
 from bot.core.verdict import Verdict
-from bot.core.workflow import CREATOR_LABEL, CRON_LABEL
+from bot.core.workflow import CREATOR_LABEL, CRON_LABEL, instant
 from tests.phrases import ALL, NOW, SETTINGS, ended, green, node, outputs, results, suite, workflow
 
 PENDING = node("gpu-warmup", "Pending")

@@ -70,6 +70,7 @@ def test_a_right_of_any_role_is_enough() -> None:
             Right.RUN,
             "You may not start runs here. Ask a, b, c, d, e or others.",
         ),
+        ((replace(LEAD, users=tuple("abcde")),), Right.RUN, "You may not start runs here. Ask a, b, c, d, e."),
     ],
 )
 def test_a_missing_right_names_who_has_it(roles: tuple[Role, ...], right: Right, text: str) -> None:

@@ -39,3 +39,12 @@ def test_of_ended_runs_the_newest_are_kept() -> None:
     assert KEPT_ENDED == len(state.ended)
     assert [f"gpu-test-{n}" for n in (KEPT_ENDED + 10, KEPT_ENDED + 9)] == [e.name for e in state.newest_ended()[:2]]
     assert "u5" not in state.ended
+
+
+def test_of_one_second_the_last_to_end_is_the_newest() -> None:
+    """Argo's times have whole seconds: of two runs that ended in one, the later seen comes first in a list."""
+    state = State(SETTINGS)
+    for name in ("first", "second"):
+        state.remember_ended(name, EndedRun(name, None, "C", "P", finished="2026-03-02T10:00:00Z"))
+
+    assert ["second", "first"] == [run.name for run in state.newest_ended()]

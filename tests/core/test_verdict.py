@@ -414,6 +414,7 @@ def test_the_most_telling_message() -> None:
     assert "last try" == told(fine, silent, hook, failed, superseded, last)
     assert "" == told(recovered, superseded, last, hook)
     assert "stray" == told(stray)
+    assert "stray" == told(node("d", "Succeeded", type="DAG", children=["id-s"]), stray)
 
 
 def field(name: str, template: str) -> tuple[Workflow, Any]:
@@ -472,3 +473,15 @@ def test_field_case_a07_queued_behind_others() -> None:
     assert "too many workflows are already running" in post.text
     assert "Asked 09:59 UTC" in post.text
     assert "0/0" not in post.text
+
+
+@pytest.mark.parametrize("phase", ["Omitted", "Skipped"])
+def test_a_step_that_was_left_out_is_no_test(phase: str) -> None:
+    """Its node is there, with outputs or without: nothing of it ran."""
+    left_out = node("compile-and-test", phase, outputs=outputs(both()))
+    run = workflow(phase="Failed", nodes=[node("gpu-warmup", "Failed", message="no driver"), left_out], parameters=TWO)
+    outcome = judge(run, SETTINGS)
+
+    assert Verdict.UNKNOWN is outcome.verdict
+    assert "the warm-up pod: no driver" == outcome.reason
+    assert outcome.results is None

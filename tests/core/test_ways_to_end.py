@@ -171,6 +171,24 @@ def test_the_deadline_in_the_middle_of_a_suite_is_out_of_time() -> None:
     assert ["ppo"] == [m.name for m in outcome.models if m.name == "ppo" and m.status is ModelStatus.UNKNOWN]
 
 
+@pytest.mark.parametrize(
+    ("spec", "stored", "verdict"),
+    [
+        ({"activeDeadlineSeconds": 2160}, {}, Verdict.TIMED_OUT),
+        ({}, {"activeDeadlineSeconds": 2160}, Verdict.TIMED_OUT),
+        ({"activeDeadlineSeconds": 9}, {"activeDeadlineSeconds": 2161}, Verdict.UNKNOWN),
+        ({}, {}, Verdict.UNKNOWN),
+    ],
+)
+def test_a_pod_that_ended_by_itself_at_the_deadline_is_out_of_time(
+    spec: dict[str, Any], stored: dict[str, Any], verdict: Verdict
+) -> None:
+    """Its own text has replaced Argo's: then the length of the run tells. It lasted 36 minutes."""
+    late = end_of_tests("Failed", "main: Error (exit code 143)", code="143")
+
+    assert verdict == judge(failed(late, spec=spec, storedWorkflowTemplateSpec=stored), SETTINGS).verdict
+
+
 def test_a_suite_that_was_killed_by_a_signal_is_red() -> None:
     """SIGSEGV in a test binary has an exit code of its own."""
     text = results([suite("dqn", status="killed", exit_code=139)])

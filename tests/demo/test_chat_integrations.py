@@ -190,7 +190,7 @@ async def test_a_click_reaches_the_integration(world: EmbeddedWorld, bot: Integr
     assert (request["user_name"], request["post_id"], request["context"]) == ("dev", post, {"run": "k7m2"})
     assert said.text == "done"
     assert world.chat.posts()[0]["message"] == "cancelled"
-    assert world.chat.posts()[0]["props"] == {"attachments": [], "override_username": "x"}
+    assert world.chat.posts()[0]["props"] == {"attachments": None, "override_username": "x"}
 
 
 async def test_an_update_without_props_keeps_the_buttons(world: EmbeddedWorld, bot: Integration) -> None:

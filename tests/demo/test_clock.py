@@ -111,3 +111,28 @@ async def test_a_run_on_a_running_clock() -> None:
             return str(results)
 
     assert await run() == await run()
+
+
+async def test_a_running_clock_jumps_over_what_nobody_waits_for() -> None:
+    """`skip` to what is due next, if it is due soon enough; `leap` by a span, and what was due in it happens in order."""
+    clock = Clock(START, 1)
+    clock.start()
+    seen: list[str] = []
+    clock.call_later(600, lambda: seen.append("later"))
+    clock.call_later(30, lambda: seen.append("soon"))
+
+    assert clock.skip(20) == 0
+    assert clock.skip(60) == pytest.approx(30, abs=1)
+    await asyncio.sleep(0.01)
+    assert seen == ["soon"]
+    clock.leap(3600)
+    await asyncio.sleep(0.01)
+    assert seen == ["soon", "later"]
+    assert clock.time() - START.timestamp() == pytest.approx(3630, abs=2)
+    clock.stop()
+
+
+async def test_a_stopped_clock_does_not_jump(stepped: Clock) -> None:
+    """It is stepped."""
+    with pytest.raises(RuntimeError):
+        stepped.skip(60)

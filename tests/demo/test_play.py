@@ -194,6 +194,23 @@ async def test_no_port_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
         play.listener(8065)
 
 
+@pytest.mark.parametrize("options", [play.Options(speed=0), play.Options(speed=1e9), play.Options(port=70_000)])
+async def test_options_that_make_no_sense(options: play.Options, tmp_path: Path) -> None:
+    """Are refused with what would."""
+    with pytest.raises(ConfigError, match="--speed is above 0 and at most 5000, --port at most 65535"):
+        async with play.playing(options, tmp_path):
+            pass
+
+
+async def test_without_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A bot that was installed without the manifests says what is missing."""
+    monkeypatch.setattr(play, "DEPLOY", tmp_path / "deploy")
+
+    with pytest.raises(ConfigError, match="the manifests of the repository"):
+        async with play.playing(play.Options(), tmp_path):
+            pass
+
+
 async def test_alarms_of_the_simulated_clock(demo: play.Play) -> None:
     """A later alarm replaces an earlier one with its key, and after the end none comes."""
     clock, heard = Clock(demo.world.clock.now(), 0), list[Event]()

@@ -22,8 +22,10 @@ import aiohttp
 
 from bot.demo import EmbeddedWorld
 from bot.demo.access import User
+from bot.demo.argo_operation import Timing
 from bot.demo.faults import Fault, Faults
 from tests.embedded.patience import Patience
+from tests.embedded.player import player_by
 from tests.real.rig.kube_client import KubeClient, Manifest
 from tests.real.rig.launcher import NAMESPACES
 from tests.real.rig.mattermost_client import MattermostClient
@@ -114,12 +116,13 @@ class EmbeddedRig:
 
     @classmethod
     @asynccontextmanager
-    async def start(cls) -> AsyncIterator[EmbeddedRig]:
-        """A new world, empty but for its administrators."""
+    async def start(cls, timing: Timing | None = None) -> AsyncIterator[EmbeddedRig]:
+        """A new world, empty but for its administrators; `timing` is that of Argo's controller."""
         world = EmbeddedWorld(manifests=[], bot_account=BOT_ACCOUNT, furnished=False)
         jar = aiohttp.DummyCookieJar()
         async with world, aiohttp.ClientSession(cookie_jar=jar) as session:
             world.cluster.manual()
+            world.cluster.argo.timing = timing or Timing()
             for namespace in NAMESPACES:
                 world.cluster.ensure_namespace(namespace)
             yield cls(world, session)
@@ -170,7 +173,7 @@ class EmbeddedRig:
 
     def pod_player(self, namespace: str = "foxhunt") -> PodPlayer:
         """A player of kubelet and executor, to be entered with ``async with``."""
-        return PodPlayer(self.kube.admin, namespace)
+        return player_by(self.world.clock, self.kube.admin, namespace)
 
     async def argo_retry(self, name: str, parameters: Sequence[str] = ()) -> Manifest:
         """`argo retry`, as the embedded world knows it."""

@@ -9,13 +9,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from bot.app import Wiring
 from bot.clients.kube_lease import LeaseTiming
+from bot.demo.argo_operation import Timing
 from tests.embedded.bot import LocalBot
 from tests.embedded.rig import EmbeddedRig
+from tests.real.exit_step import PROGRAM, ExitStep
 from tests.real.rig.pod_player import PodPlayer
 from tests.real.stage import RealStage
 
@@ -25,8 +28,27 @@ LONGEST_WAIT = 15.0
 PACE = {"settle_seconds": 0.4, "retry_seconds": 0.2, "retry_max_seconds": 1.0, "coalesce_seconds": 0.3}
 """Of the bot's own waits, which nobody wants to sit through: `runs` of its config.yaml."""
 
+IMPATIENT = Timing(recently_started=0.0, results=4.0)
+"""Of Argo's controller, as on the real services."""
+
 LEASE = LeaseTiming(duration=1.0, renew=0.2, margin=0.2, retry=0.1)
 """After a kill the next bot waits for the end of the Lease."""
+
+
+class PlainExitStep(ExitStep):
+    """The same program, for an API server without TLS; between its tries it does not wait."""
+
+    program = (
+        """
+import ssl, time
+ssl.create_default_context = lambda **_: None
+time.sleep = lambda _: None
+import notify
+with_tls = notify.request
+notify.request = lambda url, *rest: with_tls(url.replace("https://127.0.0.1", "http://127.0.0.1"), *rest)
+"""
+        + PROGRAM
+    )
 
 
 class EmbeddedStage(RealStage):
@@ -81,6 +103,22 @@ class EmbeddedStage(RealStage):
         self.embedded.patience.busy = lambda: False
         return life
 
+    async def retry(self, run: str) -> None:
+        """`argo retry`, in another second than that of the start, by the clock of the world."""
+        clock = self.embedded.world.clock
+        began = datetime.fromisoformat(self.embedded.world.cluster.workflow(run)["status"]["startedAt"])
+        await self.embedded.pass_time(max(0.0, began.timestamp() + 1.0 - clock.time()))
+        await self.embedded.argo_retry(run)
+
+    def exit_account(self) -> dict[str, str]:
+        """Files of the service account that pods of a run have; there is no authority to trust."""
+        return {"token": self.rig.kube.token("foxhunt", "argo-workflow")}
+
+    async def exit_step(self, run: str) -> str:
+        """Run deploy/argo/notify/notify.py with what Argo gave this run's exit pod; returns what it said it said."""
+        step = PlainExitStep(self.rig, self._folder, f"http://127.0.0.1:{self._port}/exit", self.exit_account())
+        return await step.speak(run, await self._hook())
+
     def log_tail(self, size: int = 6000) -> str:
         """Where the bot's log is to be found."""
         return "its log is in the captured output"
@@ -100,7 +138,7 @@ class EmbeddedStage(RealStage):
 async def embedded_stage(folder: Path) -> AsyncIterator[EmbeddedStage]:
     """A new world, furnished, and ended again."""
     async with AsyncExitStack() as exits:
-        rig = await exits.enter_async_context(EmbeddedRig.start())
+        rig = await exits.enter_async_context(EmbeddedRig.start(IMPATIENT))
         player = await exits.enter_async_context(rig.pod_player())
         stage = EmbeddedStage(rig, player, folder)
         exits.push_async_callback(stage.stop_bot)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -25,14 +26,21 @@ sys.exit(notify.main(dict(os.environ)))
 class ExitStep:
     """Runs notify.py as the container of an exit pod would, with the environment that Argo gave it."""
 
-    def __init__(self, rig: Rig, folder: Path, bot_url: str) -> None:
+    program = PROGRAM
+
+    def __init__(self, rig: Rig, folder: Path, bot_url: str, account: Mapping[str, str]) -> None:
         self._rig = rig
         self._folder = folder / "exit-step"
         self._bot_url = bot_url
+        self._account = account
+        """Files of its service account; without them it can't read its Workflow."""
 
     async def speak(self, run: str, webhook: str) -> str:
         """Run it to its end and return the output parameter `said`."""
-        said = self._account() / "said"
+        self._folder.mkdir(exist_ok=True)
+        for name, text in self._account.items():
+            (self._folder / name).write_text(text, encoding="utf-8")
+        said = self._folder / "said"
         said.unlink(missing_ok=True)
         address = urlsplit(self._rig.kube.url)
         environment = await self._environment(run) | {
@@ -44,7 +52,7 @@ class ExitStep:
             "ACCOUNT": str(self._folder),
         }
         program = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-B", "-c", PROGRAM), cwd=NOTIFY, env=environment, stdout=asyncio.subprocess.PIPE
+            *(sys.executable, "-B", "-c", self.program), cwd=NOTIFY, env=environment, stdout=asyncio.subprocess.PIPE
         )
         printed, _ = await asyncio.wait_for(program.communicate(), LIMIT)
         if program.returncode != 0:
@@ -57,10 +65,3 @@ class ExitStep:
         (pod,) = found["items"]
         main: Manifest = next(each for each in pod["spec"]["containers"] if each["name"] == "main")
         return {each["name"]: each["value"] for each in main["env"] if "value" in each}
-
-    def _account(self) -> Path:
-        self._folder.mkdir(exist_ok=True)
-        token = self._rig.kube.token("foxhunt", "argo-workflow")
-        (self._folder / "token").write_text(token, encoding="utf-8")
-        (self._folder / "ca.crt").write_text(self._rig.kube.ca_file.read_text(encoding="utf-8"), encoding="utf-8")
-        return self._folder

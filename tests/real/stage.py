@@ -326,9 +326,13 @@ class RealStage:
 
     async def exit_step(self, run: str) -> str:
         """Run deploy/argo/notify/notify.py with what Argo gave this run's exit pod; returns what it said it said."""
-        return await ExitStep(self.rig, self._folder, f"http://127.0.0.1:{self._port}/exit").speak(
-            run, await self._hook()
-        )
+        door = f"http://127.0.0.1:{self._port}/exit"
+        return await ExitStep(self.rig, self._folder, door, self.exit_account()).speak(run, await self._hook())
+
+    def exit_account(self) -> dict[str, str]:
+        """Files of the service account that pods of a run have."""
+        authority = self.rig.kube.ca_file.read_text(encoding="utf-8")
+        return {"token": self.rig.kube.token("foxhunt", "argo-workflow"), "ca.crt": authority}
 
     async def _hook(self) -> str:
         if not self._webhook:

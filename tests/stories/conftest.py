@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from tests.real.stage import RealStage
     from tests.stories.stage import Stage
 
+HERE = Path(__file__).parent
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Every story runs in the loop of its stage, which lasts for all of them."""
     for item in items:
-        if "stage" in getattr(item, "fixturenames", ()):
+        if HERE in item.path.parents and "stage" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 

@@ -88,6 +88,25 @@ async def test_out_of_memory(stage: Stage) -> None:
     told.matches("out_of_memory")
 
 
+async def test_one_model_does_not_build(stage: Stage) -> None:
+    """The runner tests what builds beside what does not: one model is red, and nobody says that no test ran."""
+    told = Transcript(stage)
+    why = "mismatched types (crates/ml/src/kan.rs:212)"
+    error = {"kind": "compile", "message": "mismatched types", "file": "crates/ml/src/kan.rs", "line": 212}
+    text = results(
+        [suite("dqn"), suite("kan", status="broken", reason=why)],
+        build={"status": "failed", "seconds": 61.0, "errors": [error]},
+    )
+    stage.script("compile-and-test", passing(text, code=1))
+    run = await started(stage, told, "/gputest dqn,kan")
+
+    card = await told.card(uid(run), "ended", "1 of 2 failed")
+    await told.thread(card, 2)
+
+    await told.let_go(name(run))
+    told.matches("one_model_does_not_build")
+
+
 async def test_node_lost(stage: Stage) -> None:
     """The node goes with the pod: Argo says Error, and there are no results."""
     told = Transcript(stage)

@@ -39,10 +39,10 @@ _MEANT = {"stop": "cancel", "kill": "cancel", "abort": "cancel", "retry": "rerun
 _NOISE = ("run", "start", "test", "tests")
 """First words of other tools that ours does without."""
 
-_EVERY = ("*", "everything", "every")
+EVERY = ("*", "everything", "every")
 """What people say for all models."""
 
-_BETWEEN = ("and", "&", "+", "|")
+BETWEEN = ("and", "&", "+", "|")
 """What people put between models."""
 
 
@@ -78,7 +78,7 @@ def unknown_model(item: str, text: str, line: Line, settings: Settings) -> UserE
 def _nearest_model(item: str, first: str, settings: Settings) -> str | None:
     """The model that was probably meant, or at the head of a line a word of ours; what has signs in it is neither."""
     name = item.strip(DASHES + ".:!?()[]*") or item
-    if item in _EVERY:
+    if item in EVERY:
         return "all"
     if item == first and name in _MEANT:
         return _MEANT[name]
@@ -126,7 +126,7 @@ def items_of(text: str) -> list[str]:
     for part in re.split(r"[,;\s]+", text.lower()):
         name = part.lstrip(DASHES)
         minus = "-" if name != part else minus
-        if name and name not in _BETWEEN:
+        if name and name not in BETWEEN:
             items.append(minus + name)
             minus = ""
     return items

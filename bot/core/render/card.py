@@ -222,9 +222,7 @@ def _failed_line(model: ModelOutcome) -> str:
     ]
     shown = [*tests[:MAX_TESTS], *other[:MAX_TESTS]]
     more = len(tests) + len(other) - len(shown)
-    if shown:
-        line += ": " + ", ".join(shown) + (f" and {more} more" if more else "")
-    return line
+    return f"{line}: {', '.join(shown)}" + (f" and {more} more" if more else "")
 
 
 def _suite_words(suite: Suite) -> str:

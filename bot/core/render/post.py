@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 GREY, AMBER, BLUE, RED, GREEN, PURPLE = "#8a8f98", "#d99a00", "#2f6fde", "#c9372c", "#2e8540", "#7b4bb7"
@@ -18,15 +19,10 @@ def fit(lines: Iterable[str], limit: int = MAX_MESSAGE) -> str:
     whole = "\n".join(every)
     if len(whole) <= limit:
         return whole
-    shown: list[str] = []
-    room = limit
-    for line in every:
-        if len(line) + 1 >= room:
-            shown.append("…" if "`" in line else line[: room - 1] + "…")
-            break
-        shown.append(line)
-        room -= len(line) + 1
-    return "\n".join(shown)
+    kept = sum(1 for end in accumulate(len(line) + 1 for line in every) if end < limit)
+    text = "".join(f"{line}\n" for line in every[:kept])
+    room = limit - len(text) - 1
+    return text + ("" if "`" in every[kept] else every[kept][:room]) + "…"
 
 
 @dataclass(frozen=True)

@@ -189,6 +189,9 @@ SITUATIONS: dict[str, Card] = {
     ),
     "did_not_compile": broken({"message": "mismatched types", "file": "crates/ml/src/kan.rs", "line": 212}),
     "did_not_link": broken({"kind": "link", "message": "cannot find -lcuda"}),
+    "did_neither_compile_nor_link": broken(
+        {"kind": "link", "message": "cannot find -lcuda"}, {"message": "mismatched types", "file": "kan.rs", "line": 1}
+    ),
     "did_not_compile_many_errors": broken(*[{"message": f"error {n}", "file": f"f{n}.rs"} for n in range(8)]),
     "did_not_compile_without_a_word": broken(),
     "cancelled_without_results": card_of(cancelled_by_ben(None), SETTINGS),

@@ -30,6 +30,7 @@ Z = "\u200b"
         ("\u202eevil\u202c \u2066x\u2069", "evil x"),
         ("", ""),
         ("x" * 10, "xxxx…"),
+        ("x" * 300, "x" * 300),
     ],
 )
 def test_prose(text: str, shown: str) -> None:
@@ -47,6 +48,7 @@ def test_prose(text: str, shown: str) -> None:
         ("", "` `"),
         ("\x00", "` `"),
         ("x" * 10, "`xxxx…`"),
+        ("x" * 120, f"`{'x' * 120}`"),
     ],
 )
 def test_code(text: str, shown: str) -> None:

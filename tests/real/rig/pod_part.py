@@ -107,13 +107,21 @@ class PodPart:
                 for action in script:
                     await self._act(action)
                     if isinstance(action, Running) and self.facts.deadline:
-                        deadline.reschedule(asyncio.get_running_loop().time() + self.facts.deadline)
+                        self.expire(deadline, self.facts.deadline)
         except PodGone:
             self.finished = True
         except TimeoutError:
             if not deadline.expired():
                 raise
             await self._end(End(143, pod_reason="DeadlineExceeded", pod_message=_DEADLINE_TEXT))
+
+    def expire(self, deadline: asyncio.Timeout, seconds: float) -> None:
+        """Let a deadline end after some seconds; a player in a world with a clock of its own counts by that."""
+        deadline.reschedule(asyncio.get_running_loop().time() + seconds)
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass; the same holds."""
+        await asyncio.sleep(seconds)
 
     async def terminate(self) -> None:
         """End running containers by SIGTERM, as the controller asked for; the executor still reports."""
@@ -153,7 +161,7 @@ class PodPart:
             case Wait(gate):
                 await self.gates.pass_through(gate)
             case Sleep(seconds):
-                await asyncio.sleep(seconds)
+                await self.sleep(seconds)
             case Hang():
                 await asyncio.Event().wait()
             case Exit() | OOMKilled() | Evicted() | NodeLost() | Orphaned():

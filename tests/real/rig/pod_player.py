@@ -28,6 +28,8 @@ _PAUSE_SECONDS = 0.2
 class PodPlayer:
     """Walks the pods of workflows through the scripts that a test gives."""
 
+    part = PodPart
+
     def __init__(self, kube: KubeClient, namespace: str, write_log: WriteLog | None = None) -> None:
         self._kube = kube
         self._namespace = namespace
@@ -126,7 +128,7 @@ class PodPlayer:
 
     def _begin(self, pod: Manifest) -> None:
         facts = PodFacts.of(pod)
-        part = PodPart(pod, facts, self._kube, self._namespace, self._gates, self._write_log)
+        part = self.part(pod, facts, self._kube, self._namespace, self._gates, self._write_log)
         self._parts[facts.uid] = part
         if not part.finished:
             self._playing[facts.uid] = self._spawn(part.play(self._script_for(facts)), f"play {facts.name}")
