@@ -344,3 +344,22 @@ def test_annotations_have_a_limit_that_the_longest_memory_stays_below() -> None:
     patch: Patch = memory_patch(workflow(), memory)
 
     assert len(patch[-1]["value"][RUN_ANNOTATION]) < 256 * 1024
+
+
+@pytest.mark.parametrize(
+    ("memory", "missed"),
+    [
+        (MEMORY, ""),
+        (msgspec.structs.replace(MEMORY, seen="a1"), "a2"),
+        (msgspec.structs.replace(MEMORY, seen="a1", reported="a1"), ""),
+        (msgspec.structs.replace(MEMORY, seen="a1").with_end(Ended("a1", "failed", "s")), ""),
+        (msgspec.structs.replace(MEMORY, seen="a1", reported="a0", missed="a0"), "a2"),
+        (msgspec.structs.replace(MEMORY, seen="a1", reported="a1", missed="a0"), "a0"),
+    ],
+)
+def test_an_attempt_whose_end_nobody_saw_is_missed(memory: Memory, missed: str) -> None:
+    """Another is alive, and of the one before neither journal nor report knows an end; that stays known."""
+    later = memory.with_sight("a2")
+
+    assert ("a2", missed) == (later.seen, later.missed)
+    assert later == later.with_sight("a2") == later.with_sight("")

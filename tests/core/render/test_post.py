@@ -28,6 +28,7 @@ def test_a_line_that_does_not_fit_is_left_out_whole_if_it_holds_code() -> None:
     """Cut open, a code span would let out the mention that it holds."""
     assert "ab\n…" == fit(["ab", "`@all`", "cd"], 9)
     assert "ab\nplai…" == fit(["ab", "plain text"], 8)
+    assert "ab…" == fit(["abc", "cd"], 3)
 
 
 @given(st.lists(st.text(st.sampled_from("ab`@"), max_size=12), max_size=12), st.integers(2, 60))
