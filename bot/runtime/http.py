@@ -18,7 +18,7 @@ from bot.clients.errors import WireError
 from bot.clients.mattermost import Mattermost
 from bot.config import Secrets
 from bot.core.effects import Answer
-from bot.core.events import Woke
+from bot.core.events import Clicked, DialogSubmitted, Woke
 from bot.core.react import WAKE_RUN
 from bot.core.render import answers
 from bot.core.signing import BadSignature, unseal
@@ -132,8 +132,15 @@ class Handlers:
         missing = self._doors.ready()
         if missing:
             return _ephemeral(answers.not_ready(missing))
-        future = self._doors.loop.ask(to_click(body, signed))
-        return _ephemeral((await asyncio.wait_for(asyncio.shield(future), CLICK_WITHIN)).text)
+        answer = await self._within(to_click(body, signed))
+        return _ephemeral(answer.text if answer is not None else answers.too_slow())
+
+    async def _within(self, asked: Clicked | DialogSubmitted) -> Answer | None:
+        """The answer, None where it takes too long: what was asked for goes on all the same."""
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._doors.loop.ask(asked)), CLICK_WITHIN)
+        except TimeoutError:
+            return None
 
     async def dialog(self, request: web.Request) -> web.Response:
         """A dialog that was sent off. Its state came through the browser: only our own seal counts."""
@@ -147,8 +154,9 @@ class Handlers:
         missing = self._doors.ready()
         if missing:
             return web.json_response({"error": answers.not_ready(missing)})
-        future = self._doors.loop.ask(to_submission(body, signed))
-        answer = await asyncio.wait_for(asyncio.shield(future), CLICK_WITHIN)
+        answer = await self._within(to_submission(body, signed))
+        if answer is None:
+            return web.json_response({"error": answers.too_slow()})
         if not answer.errors:
             return web.json_response({})
         fields = {field: text for field, text in answer.errors if field}

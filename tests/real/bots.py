@@ -304,9 +304,18 @@ class Trial:
         return found
 
     async def reported(
-        self, run: dict[str, Any], words: str, *, notices: int = 1, limit: float = 2 * SWEEP + 2.0
+        self,
+        run: dict[str, Any],
+        words: str,
+        *,
+        notices: int = 1,
+        removed: int = 0,
+        limit: float = 2 * SWEEP + 2.0,
     ) -> Said:
-        """Wait until a run is let go; then there is exactly one card, which shows these words, and each notice once."""
+        """Wait until a run is let go; then there is exactly one card, which shows these words, and each notice once.
+
+        `removed`: how many posts about it were deleted, by a person or as doubles; none by itself.
+        """
         name = run["metadata"]["name"]
 
         async def look() -> Said | None:
@@ -317,7 +326,7 @@ class Trial:
             return said if len(said.notices) >= notices and not said.doubles else None
 
         said: Said = await self.until(f"{name} is let go, with {notices} notices", look, limit)
-        self.is_exactly(said, words, notices)
+        self.is_exactly(said, words, notices, removed)
         return said
 
     async def reported_in_silence(self, run: dict[str, Any], limit: float = 10.0) -> None:
@@ -331,13 +340,14 @@ class Trial:
         await self.until(f"{name} is let go", look, limit)
         assert not (await self.said(run)).rows
 
-    def is_exactly(self, said: Said, words: str, notices: int) -> None:
+    def is_exactly(self, said: Said, words: str, notices: int, removed: int = 0) -> None:
         """One card, which shows these words, and below it each notice once."""
         assert len(said.cards) == 1, f"{len(said.cards)} cards\n{said}"
         (card,) = said.cards
         assert words in card.text, f"{words!r} is not on the card\n{card.text}\n{said}"
         assert len(said.notices) == len({row.reply for row in said.notices}) == notices, f"the notices\n{said}"
         assert not said.doubles, f"twice: {said.doubles}\n{said}"
+        assert len(said.deleted) == removed, f"{len(said.deleted)} posts were deleted\n{said}"
         assert all(row.root == card.id for row in said.replies), f"under another card\n{said}"
 
 

@@ -84,11 +84,14 @@ class Hold:
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     let_go: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def without_the_forgotten(self, seen: Seen) -> Seen:
-        if not self.forgotten:
-            return seen
-        body = {key: value for key, value in seen.body.items() if key not in self.forgotten}
-        return replace(seen, raw=json.dumps(body).encode())
+
+def without(seen: Seen, fields: tuple[str, ...]) -> Seen:
+    """The request without some fields of its body."""
+    body = seen.body
+    if not isinstance(body, dict) or not any(name in body for name in fields):
+        return seen
+    kept = {name: value for name, value in body.items() if name not in fields}
+    return replace(seen, raw=json.dumps(kept).encode())
 
 
 class Proxy:
@@ -103,6 +106,8 @@ class Proxy:
         """Every request since the start, oldest first."""
         self.answered: list[tuple[Seen, int]] = []
         """Every request that the server answered, and the status, in the order of the answers."""
+        self.forgets: tuple[str, ...] = ()
+        """Fields of bodies that no server gets to see."""
         self._traps: list[Trap] = []
         self._holds: list[Hold] = []
 
@@ -120,6 +125,7 @@ class Proxy:
 
     def clear(self) -> None:
         """Take all traps away, and let go of what is held."""
+        self.forgets = ()
         self._traps.clear()
         for hold in self._holds:
             hold.let_go.set()
@@ -154,12 +160,13 @@ class Proxy:
         return await asyncio.shield(self._mutate(request, seen))
 
     async def _mutate(self, request: web.Request, seen: Seen) -> web.StreamResponse:
+        seen = without(seen, self.forgets)
         for hold in [hold for hold in self._holds if hold.matches(seen)]:
             if hold.once:
                 self._holds.remove(hold)
             hold.reached.set()
             await hold.let_go.wait()
-            seen = hold.without_the_forgotten(seen)
+            seen = without(seen, hold.forgotten)
         trap = next((trap for trap in self._traps if trap.matches(seen)), None)
         if trap is None:
             return await self._forward(request, seen)

@@ -271,7 +271,7 @@ async def card_deleted(trial: Trial, strike: Strike) -> None:
     await trial.stage.office.delete_post(card.id)
     await trial.stage.release(gate)
     await strike.survived()
-    said = await trial.reported(run, FAILED)
+    said = await trial.reported(run, FAILED, removed=1)
     assert said.cards[0].card.endswith(":2")
 
 
@@ -348,7 +348,7 @@ async def double_card(trial: Trial, strike: Strike) -> None:
     await post_again(trial, card.message, card.props, "")
     await strike.survived()
     await trial.stage.release(gate)
-    said = await trial.reported(run, FAILED)
+    said = await trial.reported(run, FAILED, removed=1)
     assert said.cards[0].id == card.id
 
 
@@ -360,7 +360,7 @@ async def double_notice(trial: Trial, strike: Strike) -> None:
     strike.arm()
     await post_again(trial, before.notices[0].message, before.notices[0].props, before.cards[0].id)
     await strike.survived()
-    after = await trial.reported(run, FAILED)
+    after = await trial.reported(run, FAILED, removed=1)
     assert before.notices[0].id == after.notices[0].id
 
 
@@ -522,6 +522,8 @@ CASES = (
 async def test_killed_at(trial: Trial, case: Case, heard: bool) -> None:
     """Killed before the server hears of the call, or after it has committed and before the answer is read."""
     await trial.alone()
+    # for half a minute the server itself answers a repeated POST with the post that it has: that must not be needed
+    trial.chat.forgets = ("pending_post_id",)
     began = len(trial.kube.seen), len(trial.chat.seen)
 
     await case.story(trial, Strike(trial, BY_NAME[case.call], heard=heard))

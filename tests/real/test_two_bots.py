@@ -121,7 +121,7 @@ async def test_a_leader_that_slept(trial: Trial) -> None:
     await asyncio.sleep(SWEEP + 1)
     assert not (await trial.bot.readiness())["leader"]
     said = await trial.said(run)
-    trial.is_exactly(said, FAILED, 1)
+    trial.is_exactly(said, FAILED, 1, removed=1)
     assert said.notices[0].id == before.id
 
 

@@ -292,6 +292,11 @@ def internal_error(incident: str) -> str:
     return f"⚠️ That went wrong inside the bot, nothing was started. Its log has it as {code(incident, 20)}."
 
 
+def too_slow() -> str:
+    """A click or a form that is still worked on when the server does not wait any longer."""
+    return "⏳ The cluster takes its time; what you asked for goes on. `/gputest list` shows what came of it."
+
+
 def unknown_token() -> str:
     """A slash command whose token the bot was not given: an admin has to act."""
     return (

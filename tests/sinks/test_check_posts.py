@@ -1,0 +1,139 @@
+"""What a sweep finds in the chat, and puts right: doubles, a card that somebody changed, one that is gone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from bot.core.card import card_of
+from bot.core.effects import CheckPosts, PostCard, SayInThread
+from bot.core.events import EffectDone, EffectFailed, Trouble
+from tests.phrases import SETTINGS, workflow
+from tests.sinks.conftest import Sunk
+
+CARD = card_of(workflow(), SETTINGS)
+
+
+def check(sunk: Sunk, key: str = "uid-1:1", **more: Any) -> CheckPosts:
+    since = sunk.world.clock.time() - 600
+    return replace(CheckPosts("e9", sunk.channel, key, CARD, since), **more)
+
+
+async def posted(sunk: Sunk, key: str = "uid-1:1") -> str:
+    """A card; the server has forgotten by then what was posted under the same key."""
+    await sunk.world.clock.advance(60)
+    since = sunk.world.clock.time() - 600
+    done = await sunk.cards.post(PostCard("e1", key, sunk.channel, CARD, look_first=False, since=since))
+    assert isinstance(done, EffectDone)
+    return str(done.value)
+
+
+async def said(sunk: Sunk, post: str, part: str = "notice") -> None:
+    """A reply, made without a look at the thread."""
+    effect = SayInThread("e2", post, sunk.channel, "uid-1:a", ())
+    await sunk.world.clock.advance(60)
+    await sunk.chat.post(sunk.cards._reply(effect, f"uid-1:a:{part}", f"{part} is said"), lambda: True)
+
+
+def there(sunk: Sunk) -> list[str]:
+    return [post["id"] for post in sunk.world.chat.cards() if not post.get("delete_at")]
+
+
+def replies(sunk: Sunk, post: str) -> list[str]:
+    return [p["message"] for p in sunk.world.chat.thread(post) if p["id"] != post and not p.get("delete_at")]
+
+
+async def test_what_is_as_it_should_be_is_only_read(sunk: Sunk) -> None:
+    """Two reads, and no write: it can be done at every sweep."""
+    post = await posted(sunk)
+    await said(sunk, post)
+
+    done = await sunk.cards.check(check(sunk))
+
+    assert EffectDone("e9", post) == done
+    assert 0 == sunk.world.chat.edits(post)
+    assert ["notice is said"] == replies(sunk, post)
+    assert b"gputest_doubles_total 0.0" in sunk.metrics.exposition()
+
+
+async def test_of_doubles_the_oldest_stays(sunk: Sunk) -> None:
+    """Of cards and of replies; other runs' cards are nobody's doubles."""
+    first, _, other = await posted(sunk), await posted(sunk), await posted(sunk, "uid-12:1")
+    for part in ("failure:dqn", "notice", "failure:dqn", "notice", "notice"):
+        await said(sunk, first, part)
+
+    done = await sunk.cards.check(check(sunk))
+
+    assert EffectDone("e9", first) == done
+    assert {first, other} == set(there(sunk))
+    assert ["failure:dqn is said", "notice is said"] == replies(sunk, first)
+    assert b"gputest_doubles_total 4.0" in sunk.metrics.exposition()
+
+
+async def test_a_card_of_an_earlier_number_is_a_double_too(sunk: Sunk) -> None:
+    """A person had deleted the first, and a late request made it once more beside the second."""
+    second, late = await posted(sunk, "uid-1:2"), await posted(sunk, "uid-1:1")
+
+    done = await sunk.cards.check(check(sunk, "uid-1:2"))
+
+    assert EffectDone("e9", second) == done
+    assert [second] == there(sunk) != [late]
+
+
+async def test_a_card_that_somebody_changed_is_made_right(sunk: Sunk) -> None:
+    """Its words are what people go by."""
+    post = await posted(sunk)
+    sunk.world.chat.edit("admin", post, "all fine")
+
+    await sunk.cards.check(check(sunk))
+
+    (stored,) = sunk.world.chat.cards()
+    assert "k7m2 queued" in stored["message"]
+
+
+async def test_a_card_that_nobody_minds_is_left_as_it_is(sunk: Sunk) -> None:
+    """Of a run that was let go only doubles are looked for."""
+    post = await posted(sunk)
+    sunk.world.chat.edit("admin", post, "well done!")
+
+    await sunk.cards.check(check(sunk, card=None))
+
+    (stored,) = sunk.world.chat.cards()
+    assert "well done!" == stored["message"]
+
+
+async def test_a_card_that_is_gone(sunk: Sunk) -> None:
+    """A person deleted it, and no event tells."""
+    sunk.world.chat.delete("admin", await posted(sunk))
+
+    failed = await sunk.cards.check(check(sunk))
+
+    assert isinstance(failed, EffectFailed)
+    assert Trouble.GONE is failed.trouble
+
+
+async def test_what_a_person_marks_as_ours_is_theirs(sunk: Sunk) -> None:
+    """Anybody may give a post the props of ours: it is no double, and it does not stand for what is to be said."""
+    post = await posted(sunk)
+    chat = sunk.world.chat
+    props = {"gputest_reply": "uid-1:a:notice"}
+    body = {"channel_id": sunk.channel, "root_id": post, "message": "all fine", "props": props}
+    chat.api.posts.create(chat.user_id("dev"), body)
+
+    done = await sunk.cards.say(SayInThread("e3", post, sunk.channel, "uid-1:a", (("notice", "dqn failed"),)))
+    await sunk.cards.check(check(sunk))
+
+    assert isinstance(done, EffectDone)
+    assert ["all fine", "dqn failed"] == replies(sunk, post)
+
+
+async def test_without_the_lease_doubles_stay(sunk: Sunk) -> None:
+    """Another speaks now; it is the other's business."""
+    first, second = await posted(sunk), await posted(sunk)
+    sunk.leads = False
+
+    failed = await sunk.cards.check(check(sunk))
+
+    assert isinstance(failed, EffectFailed)
+    assert Trouble.BUSY is failed.trouble
+    assert {first, second} == set(there(sunk))
