@@ -178,7 +178,7 @@ class Bot:
         bot = config.bot
         since = await self._until_it_works("the cluster", lambda: installed_at(kube, bot.namespace, bot.config_map))
         self._lease = lease = Lease(kube, bot.namespace, bot.lease, self._wiring.identity, self._wiring.lease)
-        seal = Seal(self._key, bot.url.rstrip("/"), self._wiring.now)
+        seal = Seal(self._key, bot.url.rstrip("/"), self._wiring.now, self._secrets.exit_token)
         self._sinks = Sinks(
             WorkflowSink(kube),
             CronWorkflowSink(kube),

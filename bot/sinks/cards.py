@@ -14,6 +14,7 @@ from bot.core.events import EffectDone, EffectFailed, Trouble
 from bot.core.render.card import render_card
 from bot.core.render.thread import NOTICE
 from bot.core.settings import Settings
+from bot.core.signing import is_exit_post
 from bot.logs import log
 from bot.metrics import Metrics
 from bot.sinks.seal import Seal
@@ -25,7 +26,7 @@ CARD_KEY = "gputest_card"
 REPLY_KEY = "gputest_reply"
 """Prop of a reply: `uid:attempt:part`."""
 
-EXIT_UID, EXIT_ATTEMPT = "gputest_uid", "gputest_attempt"
+EXIT_UID, EXIT_ATTEMPT, EXIT_MARK = "gputest_uid", "gputest_attempt", "gputest_mark"
 """Props of the post that a run's exit step makes where the bot does not answer it."""
 
 _NOT_A_ROOT = frozenset({"api.post.create_post.root_id.app_error"})
@@ -152,8 +153,9 @@ class CardSink:
             except (Forbidden, NotFound):
                 continue  # nothing of it can be seen there
             for post in posts:
-                attempt = post.props.get(EXIT_ATTEMPT, "")
-                if post.props.get(EXIT_UID) == wanted.uid and attempt in {wanted.attempt, ""}:
+                attempt, mark = str(post.props.get(EXIT_ATTEMPT, "")), post.props.get(EXIT_MARK)
+                meant = post.props.get(EXIT_UID) == wanted.uid and attempt in {wanted.attempt, ""}
+                if meant and is_exit_post(mark, self._seal.exit_secret, wanted.uid, attempt):
                     return True
         return False
 

@@ -20,6 +20,8 @@ class Seal:
     key: bytes = field(repr=False)
     url: str
     now: Callable[[], float] = time.time
+    exit_secret: str = field(default="", repr=False)
+    """Shared with the exit step, which marks its posts with it."""
 
     def actions(self, buttons: Iterable[Button], channel: str) -> list[dict[str, Any]]:
         """The `actions` of an attachment; their context is kept by the server and shown to nobody."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.signing import BadSignature, Deed, Signed, key_of, seal, unseal
+from bot.core.signing import BadSignature, Deed, Signed, is_exit_post, key_of, seal, unseal
 from tests.phrases import NOW
 
 KEY = key_of("token")
@@ -113,3 +113,10 @@ def test_what_is_left_at_its_default_is_not_carried() -> None:
     assert {"deed": "start", "expires": 1.0} == json.loads(
         base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
     )
+
+
+@pytest.mark.parametrize("mark", ["", "yes", None, 5, ["a"], "\ud800", "0" * 64])
+def test_a_post_that_is_not_the_exit_steps_is_not_taken_for_it(mark: object) -> None:
+    """With a secret shared, its mark has to be right; without one there is no telling."""
+    assert not is_exit_post(mark, "secret", "uid", "2026-03-02T10:00:00Z")
+    assert is_exit_post(mark, "", "uid", "2026-03-02T10:00:00Z")

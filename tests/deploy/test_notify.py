@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bot.core.signing import is_exit_post
 from tests.deploy.api_rig import Web, serve
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,7 +89,10 @@ def test_without_the_bot_it_posts_once_with_the_runs_key(mattermost: Web, said: 
 
     [post] = mattermost.requests
     text = post["body"]["text"]
-    assert post["body"]["props"] == {"gputest_uid": "uid-1", "gputest_attempt": ""}
+    props = post["body"]["props"]
+    assert (props["gputest_uid"], props["gputest_attempt"]) == ("uid-1", "")
+    assert is_exit_post(props["gputest_mark"], "hush", "uid-1", "")
+    assert not is_exit_post(props["gputest_mark"], "hush", "uid-2", "")
     assert "- **dqn**: passed\n- **ppo**: FAILED (ppo::tests::one, two ?x? ?channel)\n- **kan**: passed" in text
     assert text.splitlines()[0].endswith("FAILED, commit `aaaaaaaaaaaa`")
     assert said.read_text() == "yes"

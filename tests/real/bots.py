@@ -33,6 +33,8 @@ from tests.real.store import Said, Store
 SWEEP, SETTLE = 2.0, 1.0
 """Seconds between two sweeps, and until an unanswered request can't take effect any more, in these tests."""
 
+EXIT_TOKEN = "exit-token-of-the-trial"
+
 DELETION = 3.0
 """Seconds that a deleted run may take to end."""
 
@@ -199,6 +201,7 @@ class Trial:
             **os.environ,
             "GPUTEST_MATTERMOST_TOKEN": stage.account.token,
             "GPUTEST_COMMAND_TOKENS": " ".join(stage._tokens),
+            "GPUTEST_EXIT_TOKEN": EXIT_TOKEN,
         }
 
     async def restart(self, **overrides: Any) -> None:

@@ -18,8 +18,10 @@ import pytest_asyncio
 from aiohttp import web
 
 from bot.core.signing import Deed, Signed, key_of, seal
-from tests.real.bots import WORKFLOWS, Trial, passing, red
+from tests.real.bots import EXIT_TOKEN, WORKFLOWS, Trial, passing, red
 from tests.real.calls import BY_NAME
+from tests.real.exit_step import ExitStep
+from tests.real.rig.pod_script import Exit, Outputs, Running, Wait
 from tests.real.stage import ROLES
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(90)]
@@ -360,6 +362,49 @@ async def test_what_the_bot_said_cannot_be_said_for_it(scene: Scene) -> None:
     assert len(said.replies) == 2
     assert (await vera.post(forged["id"]))["delete_at"] == 0
     trial.stage.player.shut("never")
+
+
+class ExitStepWithSecret(ExitStep):
+    """The exit step of a cluster where it has the secret that it shares with the bot."""
+
+    async def _environment(self, run: str) -> dict[str, str]:
+        return await super()._environment(run) | {"GPUTEST_EXIT_TOKEN": EXIT_TOKEN}
+
+
+async def test_what_the_exit_step_said_cannot_be_said_for_it(trial: Trial) -> None:
+    """It speaks by webhook while the bot is away, and nobody is rung again; a person who says the same silences nobody."""
+    await trial.other.end()
+    await trial.alone()
+    stage, vera = trial.stage, trial.stage.people["vera"]
+    gate = f"exit-{trial.numbers}"
+    stage.script("compile-and-test", red())
+    stage.script("notify-result", [Running(), Wait(gate), Outputs({"said": "yes"}), Exit(0)])
+    spoken, forged = [await trial.submit() for _ in range(2)]
+    for run in (spoken, forged):
+        await trial.until("the exit step's pod", lambda run=run: has_exit_pod(trial, run))
+    attempt = (await trial.phase(forged["metadata"]["name"], "Running"))["status"]["startedAt"]
+    trial.bot.kill()
+    await trial.bot.gone()
+    closed = "http://127.0.0.1:9/exit"
+    exit_step = ExitStepWithSecret(trial.rig, trial.folder, closed, stage.exit_account())
+    assert await exit_step.speak(spoken["metadata"]["name"], await stage._hook()) == "yes"
+    (real,) = [p for p in await vera.posts(stage.channel) if p["props"].get("gputest_mark")]
+    for mark in ({}, {"gputest_mark": "x"}, {"gputest_mark": real["props"]["gputest_mark"]}):
+        props = {"from_webhook": "true", "gputest_uid": forged["metadata"]["uid"], "gputest_attempt": attempt}
+        body = {"channel_id": stage.channel, "message": "all fine", "props": props | mark}
+        await vera.client.post("/posts", body)
+    await stage.release(gate)
+    await trial.restart()
+
+    await trial.reported(forged, FAILED, limit=15)
+    await trial.reported(spoken, FAILED, notices=0, limit=15)
+
+
+async def has_exit_pod(trial: Trial, run: dict[str, Any]) -> bool:
+    """Whether Argo has come to the exit step of a run."""
+    selector = f"workflows.argoproj.io/workflow={run['metadata']['name']},workflows.argoproj.io/on-exit=true"
+    found = await trial.rig.kube.admin.get("/api/v1/namespaces/foxhunt/pods", {"labelSelector": selector})
+    return bool(found["items"])
 
 
 async def test_a_late_answer_goes_to_our_own_chat(scene: Scene) -> None:

@@ -11,6 +11,7 @@ fails.
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import re
@@ -213,6 +214,11 @@ def post(webhook: str, text: str, props: dict[str, str]) -> str:
     return "yes"
 
 
+def mark(secret: str, uid: str, attempt: str) -> str:
+    """Show the bot that the post is the exit step's: anybody in the chat can give a post these props."""
+    return hmac.digest(secret.encode(), f"gputest exit post 1\0{uid}\0{attempt}".encode(), "sha256").hex()
+
+
 def report(run: Run, env: dict[str, str], said_file: Path) -> str:
     """Hint, and speak where nobody listens; the file says `unknown` for as long as a post is under way."""
     if hint_bot(run, env.get("GPUTEST_BOT_URL", ""), env.get("GPUTEST_EXIT_TOKEN", "")):
@@ -222,7 +228,10 @@ def report(run: Run, env: dict[str, str], said_file: Path) -> str:
         print("nothing posted: " + ("notify=false" if not run.notify else "no webhook configured"))
         return "no"
     workflow = read_workflow(run, env)
-    props = {"gputest_uid": run.uid, "gputest_attempt": workflow.get("status", {}).get("startedAt") or ""}
+    attempt = workflow.get("status", {}).get("startedAt") or ""
+    props = {"gputest_uid": run.uid, "gputest_attempt": attempt}
+    if secret := env.get("GPUTEST_EXIT_TOKEN", ""):
+        props["gputest_mark"] = mark(secret, run.uid, attempt)
     text = summary(run, results_of(run, workflow))
     said_file.write_text("unknown")
     return post(webhook, text, props)

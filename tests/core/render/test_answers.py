@@ -86,6 +86,7 @@ def test_what_comes_from_outside_is_harmless(text: str) -> None:
         (answers.bad_form(expired=True), "This form is too old."),
         (answers.bad_form(expired=False), "none of mine, so I did nothing."),
         (answers.unknown_token(), "`GPUTEST_COMMAND_TOKENS`"),
+        (answers.too_slow(), "`/gputest list` shows what came of it."),
         (answers.working(), "the answer follows"),
         (answers.not_ready("the chat"), "wait for the chat. Nothing was started"),
         (answers.internal_error("k7m2"), "nothing was started. Its log has it as `k7m2`."),
