@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
+from functools import partial
+from typing import cast
 
 import msgspec
 
 from bench.figures import PAIRS, Figure
 from bench.samples import line
-from bot.clients.kube_watch import _ENVELOPE, Seen
+from bot.clients.kube import Kube
+from bot.clients.kube_watch import Watch
 from bot.core.react import react
 from bot.core.settings import Settings
 from bot.core.state import State
 from bot.core.workflow import Workflow
-from bot.sources.workflows import decode_workflow, workflow_event
+from bot.metrics import Metrics
+from bot.sources.workflows import decode_run, workflow_event
 
 LINES = 400
 
@@ -41,10 +45,11 @@ def measure() -> Figure:
 
 def _ours(lines: list[bytes]) -> float:
     state = State(Settings())
+    of_template = partial(decode_run, template="gpu-test-pipeline")
+    watch = Watch(cast("Kube", None), Metrics(), "/workflows", of_template, on_trouble=print)
     began = time.perf_counter()
     for raw in lines:
-        envelope = _ENVELOPE.decode(raw)
-        workflow = decode_workflow(envelope.object)
-        if workflow.template == "gpu-test-pipeline":
-            react(state, workflow_event(Seen(envelope.type, workflow)), 0.0)
+        seen = watch.of_line(raw)
+        if seen is not None:
+            react(state, workflow_event(seen), 0.0)
     return (time.perf_counter() - began) * 1000

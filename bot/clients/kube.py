@@ -32,6 +32,9 @@ DEADLINE = 10.0
 READ_TRIES = 4
 """How often a read is tried before its error counts."""
 
+FIRST_WAIT = 0.4
+"""Seconds before a failed read is repeated for the first time."""
+
 
 class StatusBody(msgspec.Struct):
     """An error's body: `kind: Status`."""
@@ -43,13 +46,18 @@ class StatusBody(msgspec.Struct):
 class Kube:
     """One API server. Use `connect` to make one."""
 
-    def __init__(self, client: Any, metrics: Metrics) -> None:
+    def __init__(self, client: Any, metrics: Metrics, first_wait: float) -> None:
         self._client = client
         self._metrics = metrics
+        self._first_wait = first_wait
 
     @classmethod
-    async def connect(cls, metrics: Metrics, *, kubeconfig: str = "", url: str = "", token: str = "") -> Kube:
+    async def connect(
+        cls, metrics: Metrics, *, kubeconfig: str = "", url: str = "", token: str = "", first_wait: float = FIRST_WAIT
+    ) -> Kube:
         """A client by kubeconfig file, by address and token, or else by the pod's service account.
+
+        `first_wait`: seconds before a failed read is repeated, doubled each time.
 
         Raises:
             kubernetes.aio.config.ConfigException: no usable configuration; the text says what is missing.
@@ -63,8 +71,8 @@ class Kube:
             await load_kube_config(config_file=kubeconfig, client_configuration=configuration)
         else:
             load_incluster_config(client_configuration=configuration)
-        configuration.retries = False
-        return cls(ApiClient(configuration), metrics)
+        configuration.retries = None  # 0 and False repeat for ever, out of sight of deadlines; `read` has its own rule
+        return cls(ApiClient(configuration), metrics, first_wait)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -73,7 +81,7 @@ class Kube:
     async def read(
         self, path: str, query: Sequence[tuple[str, str]] = (), *, accept: str = "application/json"
     ) -> bytes:
-        """GET, repeated where the server is busy or broken.
+        """GET one object or list, repeated where the server is busy or broken, or where a proxy answers in its place.
 
         Raises:
             WireError: as `errors` has them.
@@ -84,7 +92,9 @@ class Kube:
             except (Throttled, ServerFault, Unreachable) as error:
                 if attempt == READ_TRIES:
                     raise
-                await asyncio.sleep(error.retry_after or 0.2 * 2**attempt * random.uniform(0.5, 1.0))
+                await asyncio.sleep(
+                    error.retry_after or self._first_wait * 2 ** (attempt - 1) * random.uniform(0.5, 1.0)
+                )
         raise AssertionError("unreachable")
 
     async def create(self, path: str, body: dict[str, Any]) -> bytes:
@@ -129,6 +139,8 @@ class Kube:
                     body = await response.read()
                 except (aiohttp.ClientError, TimeoutError) as error:
                     raise Unreachable("the cluster's answer broke off", uncertain=method != "GET") from error
+            if not body.lstrip().startswith(b"{"):
+                raise ServerFault(f"something before the cluster answered {response.status} with what is not an object")
             outcome = "ok"
             return bytes(body)
         except WireError as error:

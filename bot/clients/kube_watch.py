@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from bot.clients.errors import Forbidden, Gone, WireError
+from bot.clients.errors import Forbidden, Gone, ServerFault, WireError
 from bot.clients.kube import Kube, whole_lines
 from bot.metrics import Metrics
 
@@ -89,6 +90,13 @@ class Selection:
     backoff: Backoff = Backoff()
 
 
+Encoded = bytes | memoryview | msgspec.Raw
+"""An object's JSON."""
+
+_USUAL = re.compile(rb'\{"type": ?"(ADDED|MODIFIED|DELETED)", ?"object": ?(?=\{)')
+"""How a line of a watch begins (apimachinery, watch.go: WatchEvent has these two fields, in this order)."""
+
+
 class _Envelope(msgspec.Struct):
     type: str
     object: msgspec.Raw = msgspec.Raw(b"{}")
@@ -121,7 +129,7 @@ class Watch(Generic[T]):
         kube: Kube,
         metrics: Metrics,
         path: str,
-        decode: Callable[[bytes | msgspec.Raw], T | None],
+        decode: Callable[[Encoded], T | None],
         *,
         on_trouble: Callable[[str], None],
         selection: Selection = Selection(),
@@ -186,7 +194,7 @@ class Watch(Generic[T]):
         token = ""
         while True:
             query = [*self._selection.query, ("limit", str(PAGE))] + ([("continue", token)] if token else [])
-            page = _PAGE.decode(await self._kube.read(self._path, query))
+            page = _page(await self._kube.read(self._path, query))
             found = [item for item in map(self._digest, page.items or []) if item is not None]
             uids.update(item.metadata.uid for item in found)
             if self._on_page is not None:
@@ -210,26 +218,38 @@ class Watch(Generic[T]):
         async with self._kube.stream(self._path, query, seconds=self._seconds + 15) as reader:
             async for line in whole_lines(reader):
                 try:
-                    envelope = _ENVELOPE.decode(line)
+                    yield self.of_line(line)
                 except msgspec.MsgspecError:
                     return  # not JSON, or half of it: cut on the way; the next watch brings it again
-                yield self._seen(envelope)
 
-    def _seen(self, envelope: _Envelope) -> Seen[T] | None:
-        if envelope.type == "BOOKMARK":
-            self._version = _BOOKMARK.decode(envelope.object).metadata.resource_version or self._version
-            return None
+    def of_line(self, line: bytes) -> Seen[T] | None:
+        """What one line of the watch tells, None where it only moves our place.
+
+        Raises:
+            WireError: it tells of an error; Gone where our place is lost.
+            msgspec.MsgspecError: it is no JSON.
+        """
+        head = _USUAL.match(line)
+        if head is not None:
+            # decoded where it lies: an envelope would have the same bytes scanned twice
+            raw = memoryview(line)[head.end() : -1]
+            try:
+                return self._taken(head[1].decode(), self._decode(raw), raw)
+            except msgspec.MsgspecError:
+                pass  # the long way finds out what is wrong
+        envelope = _ENVELOPE.decode(line)
         if envelope.type == "ERROR":
             status = _STATUS.decode(envelope.object)
             if status.code == 410:
                 raise Gone(status.message)
             raise WireError(f"the watch reported: {status.message or status.code}")
-        item = self._digest(envelope.object)
-        if item is None:
-            self._version = _BOOKMARK.decode(envelope.object).metadata.resource_version or self._version
-            return None
-        self._version = item.metadata.resource_version or self._version
-        return Seen(envelope.type, item)
+        item = None if envelope.type == "BOOKMARK" else self._digest(envelope.object)
+        return self._taken(envelope.type, item, envelope.object)
+
+    def _taken(self, kind: str, item: T | None, raw: Encoded) -> Seen[T] | None:
+        found = item or _BOOKMARK.decode(raw)
+        self._version = found.metadata.resource_version or self._version
+        return Seen(kind, item) if item is not None else None
 
     def _digest(self, raw: msgspec.Raw) -> T | None:
         """One object; one that can't be read is left out and reported, so that it can't stop the others."""
@@ -238,6 +258,13 @@ class Watch(Generic[T]):
         except msgspec.MsgspecError as error:
             self._on_trouble(f"an object of {self._resource} could not be read: {error}")
             return None
+
+
+def _page(body: bytes) -> _Page:
+    try:
+        return _PAGE.decode(body)
+    except msgspec.MsgspecError as error:
+        raise ServerFault(f"the cluster's list could not be read: {error}") from error
 
 
 _PAGE = msgspec.json.Decoder(_Page)

@@ -1,9 +1,9 @@
 """Mattermost: mattermostdriver over a pooled session of ours, run in threads.
 
 The driver opens a connection per call, knows no timeout and drops status and error id of what it raises, so its client
-is replaced at the seam it offers (`client_cls`). Two pools of threads keep answers apart from edits: twenty slow
-edits must not hold up one dialog. A thread can't be cancelled and a timeout of `requests` is per read, so every
-call has a total deadline of its own here; a result that comes later is dropped.
+is replaced at the seam it offers (`client_cls`). Pools of threads keep answers, edits and checks apart: twenty slow
+edits must not hold up one dialog, nor a sweep one card. A thread can't be cancelled and a timeout of `requests` is per
+read, so every call has a total deadline of its own here; a result that comes later is dropped.
 
 API: https://api.mattermost.com (v4)
 """
@@ -38,7 +38,7 @@ DEADLINE = 10.0
 PER_PAGE = 200
 """Posts a page when looking for a card. Pages of 30 and 60 come from a cache, 200 does not (post_layer.go)."""
 
-Lane = Literal["answers", "edits"]
+Lane = Literal["answers", "edits", "checks"]
 _HOOK_ID = re.compile(r"[A-Za-z0-9]{26}")
 
 
@@ -117,6 +117,14 @@ class PooledClient(Client):  # type: ignore[misc]  # the driver carries no types
         return session
 
 
+@dataclass
+class _Wanted:
+    """A read of a channel that has not begun, and how far back it has to go (Unix seconds)."""
+
+    read: asyncio.Task[list[StoredPost]]
+    since: float
+
+
 class Mattermost:
     """What the bot does in Mattermost, as its own user."""
 
@@ -140,12 +148,17 @@ class Mattermost:
         self._lanes: dict[Lane, ThreadPoolExecutor] = {
             "answers": ThreadPoolExecutor(4, thread_name_prefix="mattermost-answers"),
             "edits": ThreadPoolExecutor(8, thread_name_prefix="mattermost-edits"),
+            "checks": ThreadPoolExecutor(2, thread_name_prefix="mattermost-checks"),
         }
+        self._wanted: dict[str, _Wanted] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
         self.user_id = ""
         self.user_name = ""
 
     def close(self) -> None:
         """Let the threads end; calls under way are not waited for."""
+        for wanted in self._wanted.values():
+            wanted.read.cancel()
         for pool in self._lanes.values():
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -179,9 +192,9 @@ class Mattermost:
         """Delete one of our posts."""
         await self._call("edits", "delete", lambda: self._driver.posts.delete_post(post), may)
 
-    async def thread(self, post: str) -> list[StoredPost]:
+    async def thread(self, post: str, lane: Lane = "edits") -> list[StoredPost]:
         """A post and its replies. NotFound where the root was deleted."""
-        found = await self._call("edits", "thread", lambda: self._driver.posts.get_thread(post))
+        found = await self._call(lane, "thread", lambda: self._driver.posts.get_thread(post))
         return [_stored(p) for p in (found.get("posts") or {}).values()]
 
     async def roots(self, channel: str, since: float) -> list[StoredPost]:
@@ -193,18 +206,35 @@ class Mattermost:
         return [p for p in await self._roots(channel, since) if p.props.get("from_webhook") == "true"]
 
     async def _roots(self, channel: str, since: float) -> list[StoredPost]:
-        found_posts: list[StoredPost] = []
-        page = 0
-        while True:
-            params = {"collapsedThreads": "true", "per_page": PER_PAGE, "page": page}
-            found = await self._call(
-                "edits", "roots", partial(self._driver.posts.get_posts_for_channel, channel, params)
-            )
-            posts = [_stored(found["posts"][post]) for post in found.get("order") or []]
-            found_posts += [p for p in posts if not p.root_id and not p.deleted]
-            if len(posts) < PER_PAGE or posts[-1].create_at < since:
-                return [p for p in found_posts if p.create_at >= since]
-            page += 1
+        """Root posts of a channel, newest first.
+
+        A sweep asks once for each of its runs. Whoever asks while a read is under way shares the next one with all
+        others who do: each is answered by a read that began after it had asked, and they cost two reads, not hundreds.
+        """
+        wanted = self._wanted.get(channel)
+        if wanted is None:
+            read = asyncio.get_running_loop().create_task(self._read_roots(channel), name=f"roots of {channel}")
+            read.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to ask
+            wanted = self._wanted[channel] = _Wanted(read, since)
+        wanted.since = min(wanted.since, since)
+        posts = await asyncio.shield(wanted.read)
+        return [p for p in posts if p.create_at >= since]
+
+    async def _read_roots(self, channel: str) -> list[StoredPost]:
+        async with self._turns.setdefault(channel, asyncio.Lock()):
+            since = self._wanted.pop(channel).since
+            roots: list[StoredPost] = []
+            page = 0
+            while True:
+                params = {"collapsedThreads": "true", "per_page": PER_PAGE, "page": page}
+                found = await self._call(
+                    "edits", "roots", partial(self._driver.posts.get_posts_for_channel, channel, params)
+                )
+                posts = [_stored(found["posts"][post]) for post in found.get("order") or []]
+                roots += [p for p in posts if not p.root_id and not p.deleted]
+                if len(posts) < PER_PAGE or posts[-1].create_at < since:
+                    return roots
+                page += 1
 
     async def open_dialog(self, trigger_id: str, url: str, dialog: dict[str, Any]) -> None:
         """Show a form to the person whose trigger it is.

@@ -7,6 +7,7 @@ turned into ids at the start: a name can change hands, an id can't.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from bot.core.commands.gputest import SPEC
@@ -123,12 +124,16 @@ def _who(settings: Settings, right: Right, channel_id: str) -> str:
     return _named([role for role in settings.roles if right in role.may], channel_id)
 
 
+def either(names: Sequence[str]) -> str:
+    """`anna`, `anna or ben`, `anna, ben or ian`."""
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
 def _named(roles: list[Role], channel_id: str) -> str:
     here = [role for role in roles if not role.channels or channel_id in role.channel_ids]
     people = list(dict.fromkeys(name for role in here for name in role.users if name != "*"))
     if people:
-        shown = ", ".join(people[:5]) + (" or others" if len(people) > 5 else "")
-        return f" Ask {shown}."
+        return f" Ask {either([*people[:5], *(['others'] if len(people) > 5 else [])])}."
     elsewhere = list(dict.fromkeys(name for role in roles for name in role.channels))
     if elsewhere:
         return f" It goes in {', '.join(f'~{name}' for name in elsewhere[:5])}."

@@ -92,7 +92,7 @@ class CardSink:
 
     async def _check_thread(self, post: str) -> None:
         seen: set[str] = set()
-        for reply in _oldest_first(self._ours(await self._chat.thread(post))):
+        for reply in _oldest_first(self._ours(await self._chat.thread(post, "checks"))):
             key = _reply_key(reply)
             if key and key in seen:
                 await self._remove([reply])

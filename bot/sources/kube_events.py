@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bot.clients.kube_watch import Listed, Seen
+from bot.clients.kube_watch import Encoded, Listed, Seen
 from bot.core.kube import KubeEvent
 from bot.core.sightings import Note, NoteSeen, NotesListed, Sighting, Source, note
 from bot.sources.optional import Around, Wanted, watch_where_allowed
@@ -46,7 +46,7 @@ def note_sighting(seen: Listed[Note] | Seen[Note], everywhere: bool) -> Sighting
     return None if seen.type == "DELETED" else NoteSeen(seen.object)
 
 
-def decode_note(raw: bytes | msgspec.Raw) -> Note | None:
+def decode_note(raw: Encoded) -> Note | None:
     """An Event from its bytes, None for one that tells nothing about GPUs."""
     return note(_EVENT.decode(raw))
 

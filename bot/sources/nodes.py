@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bot.clients.kube_watch import Listed, Seen
+from bot.clients.kube_watch import Encoded, Listed, Seen
 from bot.core.kube import Node
 from bot.core.sightings import NodeSeen, NodesListed, PoolNode, Sighting, Source, pool_node
 from bot.sources.optional import Around, Wanted, watch_where_allowed
@@ -14,7 +14,7 @@ async def watch_nodes(around: Around) -> None:
     """Hand on every node that has the pool label, for ever."""
     settings = around.settings
 
-    def decode(raw: bytes | msgspec.Raw) -> PoolNode:
+    def decode(raw: Encoded) -> PoolNode:
         return pool_node(_NODE.decode(raw), settings)
 
     wanted = Wanted(Source.NODES, [("/api/v1/nodes", True)], [("labelSelector", settings.pool_label)])

@@ -11,11 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-import msgspec
-
 from bot.clients.errors import Forbidden
 from bot.clients.kube import Kube
-from bot.clients.kube_watch import HasMetadata, Listed, Seen, Selection, Watch
+from bot.clients.kube_watch import Encoded, HasMetadata, Listed, Seen, Selection, Watch
 from bot.core.events import Event, PoolsSeen
 from bot.core.settings import Settings
 from bot.core.sightings import Sighting, Source, SourceHidden
@@ -55,7 +53,7 @@ class Wanted:
 
 
 async def watch_where_allowed(
-    around: Around, wanted: Wanted, decode: Callable[[bytes | msgspec.Raw], T | None], take: Take[T]
+    around: Around, wanted: Wanted, decode: Callable[[Encoded], T | None], take: Take[T]
 ) -> None:
     """Watch the widest scope that is allowed, for ever."""
     told = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bot.clients.kube_watch import Listed, Seen
+from bot.clients.kube_watch import Encoded, Listed, Seen
 from bot.core.kube import Pod
 from bot.core.sightings import GpuPod, PodSeen, PodsListed, Sighting, Source, gpu_pod
 from bot.sources.optional import Around, Wanted, watch_where_allowed
@@ -20,7 +20,7 @@ async def watch_pods(around: Around) -> None:
     """Hand on every pod that asks for GPUs, for ever."""
     settings = around.settings
 
-    def decode(raw: bytes | msgspec.Raw) -> GpuPod | None:
+    def decode(raw: Encoded) -> GpuPod | None:
         return gpu_pod(_POD.decode(raw), settings)
 
     scopes = [("/api/v1/pods", True), (f"/api/v1/namespaces/{settings.namespace}/pods", False)]

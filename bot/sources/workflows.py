@@ -7,11 +7,12 @@ import binascii
 import gzip
 import zlib
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 
 import msgspec
 
 from bot.clients.kube import Kube
-from bot.clients.kube_watch import Listed, Seen, Watch
+from bot.clients.kube_watch import Encoded, Listed, Seen, Watch
 from bot.core.events import (
     CronWorkflowChanged,
     CronWorkflowDeleted,
@@ -41,9 +42,7 @@ async def watch_workflows(
     """
     path = f"{API}/namespaces/{namespace}/workflows"
 
-    def decode(raw: bytes | msgspec.Raw) -> Workflow | None:
-        workflow = decode_workflow(raw)
-        return workflow if workflow.template == template else None
+    decode = partial(decode_run, template=template)
 
     def page(workflows: tuple[Workflow, ...]) -> None:
         put(WorkflowsSeen(workflows))
@@ -82,7 +81,13 @@ def cron_event(seen: Listed[CronWorkflow] | Seen[CronWorkflow]) -> Event:
     return CronWorkflowDeleted(seen.object) if seen.type == "DELETED" else CronWorkflowChanged(seen.object)
 
 
-def decode_workflow(raw: bytes | msgspec.Raw) -> Workflow:
+def decode_run(raw: Encoded, template: str) -> Workflow | None:
+    """A Workflow from its bytes, None for one of another template."""
+    workflow = decode_workflow(raw)
+    return workflow if workflow.template == template else None
+
+
+def decode_workflow(raw: Encoded) -> Workflow:
     """A Workflow from its bytes, with its nodes unpacked where Argo packed them.
 
     A large status is kept as base64 of gzip of the nodes' JSON (packer.go). Other compressions (4.1 can be told to

@@ -7,19 +7,17 @@ import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bot.clients.kube import Kube
+from bot.clients.kube import READ_TRIES, Kube
 from bot.clients.kube_watch import Backoff, Listed, Seen, Selection, Watch
 from bot.core.workflow import Workflow
 from bot.metrics import Metrics
 from bot.sources.workflows import decode_workflow
-from tests.clients.wire import Reply, Wire, wire
+from tests.clients.wire import CASES, Reply, Wire, replies_of, wire
 
-CASES = Path(__file__).parents[1] / "cases"
 PATH = "/apis/argoproj.io/v1alpha1/namespaces/ml-ci/workflows"
 
 
@@ -45,7 +43,7 @@ async def watching(*replies: Reply) -> AsyncIterator[tuple[Wire, Any, list[str]]
     complaints: list[str] = []
     async with wire(*replies) as script:
         metrics = Metrics()
-        kube = await Kube.connect(metrics, url=script.url, token="t")
+        kube = await Kube.connect(metrics, url=script.url, token="t", first_wait=0.001)
         watch = Watch(
             kube,
             metrics,
@@ -144,21 +142,46 @@ async def test_a_lost_place_is_a_new_list(gone: Reply) -> None:
 
 async def test_an_empty_200_is_backed_off_and_then_listed_anew() -> None:
     """A server that ends each watch at once: three times is enough, then the place itself is doubted."""
-    empty = [Reply() for _ in range(3)]
-    async with watching(page("a"), *empty, page("b")) as (script, events, _):
+    empty = replies_of("g05.txt")["1"]
+    async with watching(page("a"), empty, empty, empty, page("b")) as (script, events, complaints):
         seen = await until_waiting(script, events)
 
-    assert 2 == len([s for s in seen if isinstance(s, Listed)])
+    assert [["a"], ["b"]] == [names(s) for s in seen if isinstance(s, Listed)]
+    assert 6 == len(script.requests), "no busy loop: three watches, the two lists, and the watch that waits"
+    assert [] == complaints
 
 
-async def test_a_slow_etcd_is_waited_out() -> None:
-    """500 for a list is tried again; HTML from a load balancer too."""
-    slow = Reply(status=500, chunks=[b'{"kind":"Status","message":"etcdserver: request timed out","code":500}'])
-    html = Reply(status=502, chunks=[b"<html>502 Bad Gateway</html>"], headers={"Content-Type": "text/html"})
-    async with watching(slow, html, page("a")) as (script, events, _):
+@pytest.mark.parametrize("case", ["2", "4"])
+async def test_a_slow_etcd_and_a_proxy_in_html_are_waited_out(case: str) -> None:
+    """A read is repeated, so that nobody hears of what went by."""
+    async with watching(replies_of("g05.txt")[case], page("a")) as (script, events, complaints):
         seen = await until_waiting(script, events)
 
     assert ["a"] == names(seen[0])
+    assert [] == complaints
+
+
+@pytest.mark.parametrize("case", ["2", "3", "4"])
+async def test_what_stays_broken_is_told_in_plain_words(case: str) -> None:
+    """The server's own words, or ours where it had none; never a page of HTML."""
+    bad = replies_of("g05.txt")[case]
+    async with watching(*[bad] * READ_TRIES, page("a")) as (script, events, complaints):
+        seen = await until_waiting(script, events)
+
+    assert ["a"] == names(seen[0])
+    told = {"2": "etcdserver: request timed out", "3": "etcdserver: leader changed"}
+    assert [told.get(case, "the cluster answered 502 without a reason")] == complaints
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>please log in</html>", b"[]", b'{"metadata":', b'{"metadata":[]}'])
+async def test_a_200_that_is_no_list_is_waited_out(body: bytes) -> None:
+    """A proxy's log-in page, an empty body, half an object: the watcher lives, and lists again."""
+    bad = Reply(chunks=[body] if body else [])
+    async with watching(*[bad] * READ_TRIES, page("a")) as (script, events, complaints):
+        seen = await until_waiting(script, events)
+
+    assert ["a"] in [names(s) for s in seen if isinstance(s, Listed)]
+    assert complaints
 
 
 async def test_an_error_event_other_than_410_is_told_and_survived() -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 @dataclass
@@ -18,6 +19,22 @@ class Reply:
     cut: bool = False
     silent: bool = False
     """Read the request and drop the connection without a word."""
+
+
+CASES = Path(__file__).parents[1] / "cases"
+
+
+def replies_of(case: str) -> dict[str, Reply]:
+    """The answers in a file of tests/cases: blocks that begin with `### <name>`, a request line, and what came back."""
+    found: dict[str, Reply] = {}
+    for block in (CASES / case).read_text().split("### ")[1:]:
+        name, _, exchange = block.partition("\n")
+        head, _, body = exchange.partition("\n\n")
+        _, status, *headers = head.splitlines()
+        fields = dict(header.split(": ", 1) for header in headers)
+        content = body.strip()
+        found[name.split()[0]] = Reply(int(status.split()[1]), [content.encode()] if content else [], fields)
+    return found
 
 
 @dataclass

@@ -59,9 +59,9 @@ def test_a_right_of_any_role_is_enough() -> None:
 @pytest.mark.parametrize(
     ("roles", "right", "text"),
     [
-        ((EVERYBODY, LEAD), Right.RUN, "You may not start runs here. Ask ben, chloe."),
-        ((EVERYBODY, LEAD, INTERN), Right.RUN, "You may not start runs here. Ask ben, chloe, ian."),
-        ((EVERYBODY, LEAD), Right.NIGHTLY, "You may not switch the nightly run here. Ask ben, chloe."),
+        ((EVERYBODY, LEAD), Right.RUN, "You may not start runs here. Ask ben or chloe."),
+        ((EVERYBODY, LEAD, INTERN), Right.RUN, "You may not start runs here. Ask ben, chloe or ian."),
+        ((EVERYBODY, LEAD), Right.NIGHTLY, "You may not switch the nightly run here. Ask ben or chloe."),
         ((OPS,), Right.CANCEL, "You may not cancel runs here. It goes in ~ops."),
         ((OPS,), Right.LOOK, "You may not look at runs here. Nobody may, as config.yaml stands."),
         ((), Right.RUN, "You may not start runs here. Nobody may, as config.yaml stands."),
@@ -70,7 +70,7 @@ def test_a_right_of_any_role_is_enough() -> None:
             Right.RUN,
             "You may not start runs here. Ask a, b, c, d, e or others.",
         ),
-        ((replace(LEAD, users=tuple("abcde")),), Right.RUN, "You may not start runs here. Ask a, b, c, d, e."),
+        ((replace(LEAD, users=tuple("abcde")),), Right.RUN, "You may not start runs here. Ask a, b, c, d or e."),
     ],
 )
 def test_a_missing_right_names_who_has_it(roles: tuple[Role, ...], right: Right, text: str) -> None:
@@ -93,19 +93,19 @@ def test_a_run_within_the_limits_is_allowed() -> None:
     [
         (
             {"epochs": 11, "pool": "ci-training", "ref": "main"},
-            "epochs=11 is over your limit of 10. Ask ben, chloe.",
+            "epochs=11 is over your limit of 10. Ask ben or chloe.",
             "/gputest models=dqn,ppo,tft epochs=10 ref=main pool=ci-training",
         ),
         (
             {"models": ("dqn",), "ref": "main", "scope": "lib", "notify": False},
-            "Pool `ci-training-h100` is not for you; yours: ci-training. Ask ben, chloe.",
+            "Pool `ci-training-h100` is not for you; yours: ci-training. Ask ben or chloe.",
             "/gputest models=dqn scope=lib epochs=3 ref=main pool=ci-training notify=false",
         ),
         (
             {"pool": "ci-training", "ref": "v1"},
             (
                 "Ref `v1` is not among those you may run, since GPU pods hold data and keys. You may run `main`."
-                " Ask ben, chloe."
+                " Ask ben or chloe."
             ),
             "/gputest models=dqn,ppo,tft epochs=3 ref=main pool=ci-training",
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -137,3 +138,34 @@ async def test_without_the_lease_doubles_stay(sunk: Sunk) -> None:
     assert isinstance(failed, EffectFailed)
     assert Trouble.BUSY is failed.trouble
     assert {first, second} == set(there(sunk))
+
+
+async def test_a_sweep_of_many_reads_the_channel_twice(sunk: Sunk) -> None:
+    """Who asks while a read is under way shares the next: a card posted meanwhile is seen by the check that came after."""
+    keys = [f"uid-{number}:1" for number in range(40)]
+    posts = [await posted(sunk, key) for key in keys[:-1]]
+    held = sunk.world.chat_faults.hold(method="GET", path=r"/posts\?")
+    first = asyncio.create_task(sunk.cards.check(check(sunk, keys[0], since=0.0)))
+    await held.arrived.wait()
+    posts.append(await posted(sunk, keys[-1]))
+    others = [asyncio.create_task(sunk.cards.check(check(sunk, key, since=0.0))) for key in keys[1:]]
+    await asyncio.sleep(0)
+    held.release()
+
+    done = await asyncio.gather(first, *others)
+
+    assert [EffectDone("e9", post) for post in posts] == done
+    assert b'gputest_call_seconds_count{operation="roots",outcome="ok",system="mattermost"} 2.0' in (
+        sunk.metrics.exposition()
+    )
+
+
+async def test_a_read_that_fails_fails_for_all_who_share_it_and_for_nobody_later(sunk: Sunk) -> None:
+    """The next sweep reads anew."""
+    post = await posted(sunk)
+    sunk.world.chat_faults.fail(500, method="GET", path=r"/posts\?")
+
+    failed = await asyncio.gather(*(sunk.cards.check(check(sunk)) for _ in range(3)))
+
+    assert [Trouble.UNCERTAIN] * 3 == [one.trouble for one in failed if isinstance(one, EffectFailed)]
+    assert EffectDone("e9", post) == await sunk.cards.check(check(sunk))

@@ -8,6 +8,7 @@ from bot.core.effects import SetSuspend
 from bot.core.events import EffectDone, EffectFailed, Trouble
 from bot.core.workflow import CronWorkflow
 from bot.demo.kinds import CRON_WORKFLOWS as CRONS
+from tests.clients.wire import replies_of
 from tests.sinks.conftest import Sunk
 
 CRON = r"/cronworkflows/"
@@ -35,14 +36,14 @@ async def test_the_flag_is_set_and_read_back(sunk: Sunk) -> None:
 
 async def test_an_etcd_election_in_the_middle_is_read_back(sunk: Sunk) -> None:
     """500 `leader changed`: the outcome is unknown until the flag is read; here it was not set, and nobody is told so."""
-    sunk.world.kube_faults.fail(
-        500, method="PATCH", path=CRON, body='{"kind":"Status","message":"etcdserver: leader changed"}'
-    )
+    election = replies_of("g05.txt")["3"]
+    sunk.world.kube_faults.fail(500, method="PATCH", path=CRON, body=election.chunks[0].decode())
 
     failed = await sunk.crons.suspend(switch(suspend=False))
 
     assert isinstance(failed, EffectFailed)
     assert failed.trouble is Trouble.UNCERTAIN
+    assert "etcdserver: leader changed" == failed.reason
     assert flag(sunk) is True
 
 

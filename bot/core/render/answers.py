@@ -70,6 +70,7 @@ def help_text(spec: CommandSpec, settings: Settings) -> str:
     if spec.trigger == "gputest":
         defaults = settings.defaults
         lines += [
+            "",  # Markdown takes a line right after a list for a part of its last point
             f"Models: {', '.join(prose(m, 30) for m in settings.model_names)}",
             (
                 f"Scopes: {', '.join(settings.scopes)} · pools: {', '.join(prose(p.name, 40) for p in settings.pools)}"
@@ -251,7 +252,8 @@ def _next(view: NightlyView) -> str:
     text = f" · {schedules} ({where})" if schedules else ""
     if view.enabled and view.upcoming and not view.stopped:
         local = view.upcoming.astimezone(zone(view.timezone))
-        text += f" · next {local:%a %-d %b %H:%M %Z} ({view.upcoming:%H:%M} UTC)"
+        elsewhere = "" if local.tzname() == "UTC" else f" ({view.upcoming:%H:%M} UTC)"
+        text += f" · next {local:%a %-d %b %H:%M %Z}{elsewhere}"
     return text
 
 
