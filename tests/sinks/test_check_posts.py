@@ -145,10 +145,10 @@ async def test_a_sweep_of_many_reads_the_channel_twice(sunk: Sunk) -> None:
     keys = [f"uid-{number}:1" for number in range(40)]
     posts = [await posted(sunk, key) for key in keys[:-1]]
     held = sunk.world.chat_faults.hold(method="GET", path=r"/posts\?")
-    first = asyncio.create_task(sunk.cards.check(check(sunk, keys[0], since=0.0)))
+    first = asyncio.ensure_future(sunk.cards.check(check(sunk, keys[0], since=0.0)))
     await held.arrived.wait()
     posts.append(await posted(sunk, keys[-1]))
-    others = [asyncio.create_task(sunk.cards.check(check(sunk, key, since=0.0))) for key in keys[1:]]
+    others = [asyncio.ensure_future(sunk.cards.check(check(sunk, key, since=0.0))) for key in keys[1:]]
     await asyncio.sleep(0)
     held.release()
 
