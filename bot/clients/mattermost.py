@@ -53,6 +53,7 @@ class StoredPost:
     deleted: bool
     props: dict[str, Any]
     message: str = ""
+    replies: int = 0
 
 
 class PooledClient(Client):  # type: ignore[misc]  # the driver carries no types
@@ -335,6 +336,7 @@ def _stored(post: dict[str, Any]) -> StoredPost:
         deleted=bool(post.get("delete_at")),
         props=post.get("props") or {},
         message=str(post.get("message") or ""),
+        replies=int(post.get("reply_count") or 0),
     )
 
 

@@ -85,7 +85,8 @@ class CardSink:
                 body = self._body(effect.card, effect.channel, effect.key)
                 if _looks(kept.message, kept.props) != _looks(body["message"], body["props"]):
                     await self._chat.edit(kept.id, body, self._may)
-            await self._check_thread(kept.id)
+            if kept.replies > 1:
+                await self._check_thread(kept.id)
         except WireError as error:
             return failure(effect.id, _as_gone(error))
         return EffectDone(effect.id, kept.id)

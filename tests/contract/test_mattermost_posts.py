@@ -252,13 +252,15 @@ async def test_a_page_brings_the_roots_of_its_answers(talk: Talk) -> None:
 
 
 async def test_roots_alone(talk: Talk) -> None:
-    """collapsedThreads=true leaves the answers out."""
+    """collapsedThreads=true leaves the answers out, and says how many there are."""
     root = await talk.post("root")
-    reply = await talk.post("reply", root_id=root["id"])
+    gone, reply = await talk.post("gone", root_id=root["id"]), await talk.post("reply", root_id=root["id"])
+    await talk.as_bot.delete(f"/posts/{gone['id']}")
     page = await talk.channel_posts(collapsedThreads="true")
 
     assert page["order"][0] == root["id"]
     assert reply["id"] not in page["posts"]
+    assert page["posts"][root["id"]]["reply_count"] == 1
 
 
 async def test_what_changed_since(talk: Talk) -> None:
