@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import requests
 from mattermostdriver import Driver
@@ -174,10 +174,12 @@ class Mattermost:
         return self.user_id
 
     async def channel_id(self, team: str, channel: str) -> str:
-        """The id of a channel by the names in its address. NotFound where the bot can't see it."""
-        found = await self._call(
-            "answers", "channel", lambda: self._driver.channels.get_channel_by_name_and_team_name(team, channel)
-        )
+        """The id of a channel by the names in its address. NotFound where the bot can't see it.
+
+        An archived one counts: it may be restored, and until then the bot serves everything else.
+        """
+        path = f"/teams/name/{quote(team, safe='')}/channels/name/{quote(channel, safe='')}"
+        found = await self.request("channel", "get", path, query={"include_deleted": "true"})
         return str(found["id"])
 
     async def post(self, body: dict[str, Any], may: Callable[[], bool]) -> str:

@@ -140,14 +140,16 @@ class Routes:
         return answer(paged(request, [one for one in found if not one["delete_at"]]))
 
     async def _channel_by_name(self, request: web.Request, user: str) -> web.StreamResponse:
-        return self._visible(self._state.channel_named(identity_in(request, "team"), request.match_info["name"]), user)
+        channel = self._state.channel_named(identity_in(request, "team"), request.match_info["name"])
+        return self._visible(request, channel, user)
 
     async def _channel_by_names(self, request: web.Request, user: str) -> web.StreamResponse:
         team = self._named_team(request.match_info["name"])
-        return self._visible(self._state.channel_named(team["id"], request.match_info["channel"]), user)
+        return self._visible(request, self._state.channel_named(team["id"], request.match_info["channel"]), user)
 
-    def _visible(self, channel: Json, user: str) -> web.Response:
-        if channel["type"] != "O" and not self._state.is_member(channel["id"], user):
+    def _visible(self, request: web.Request, channel: Json, user: str) -> web.Response:
+        archived = channel["delete_at"] and request.query.get("include_deleted") != "true"
+        if archived or (channel["type"] != "O" and not self._state.is_member(channel["id"], user)):
             raise chat_errors.no_channel_named()
         return answer(channel)
 

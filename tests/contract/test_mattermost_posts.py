@@ -391,6 +391,19 @@ async def test_channels_by_their_names(talk: Talk) -> None:
     assert no_team.error == (404, "app.team.get_by_name.missing.app_error")
 
 
+async def test_an_archived_channel_by_its_name(talk: Talk) -> None:
+    """It is found only by who says that archived ones are meant as well."""
+    channel = await talk.office.create_channel(talk.team, "once-there")
+    await talk.office.add_member(talk.account.user_id, talk.team, channel)
+    await talk.office.archive_channel(channel)
+    plain = await talk.as_bot.get("/teams/name/contract/channels/name/once-there")
+    meant = await talk.as_bot.get("/teams/name/contract/channels/name/once-there", include_deleted="true")
+
+    assert plain.error == (404, "app.channel.get_by_name.missing.app_error")
+    assert (meant.status, meant.body["id"]) == (200, channel)
+    assert meant.body["delete_at"] > 0
+
+
 async def test_where_one_is(talk: Talk) -> None:
     """The teams of a bot, and its channels in each."""
     teams = (await talk.as_bot.get("/users/me/teams")).body

@@ -455,6 +455,27 @@ async def test_channel_archived_in_mid_run(stage: Stage) -> None:
     told.matches("channel_archived")
 
 
+async def test_a_start_while_the_channel_is_archived(stage: Stage) -> None:
+    """The bot serves what else there is, and shows the run as soon as the channel is back."""
+    told = Transcript(stage)
+    stage.script("compile-and-test", passing(green("dqn,ppo,tft"), "archived"))
+    run = await started(stage, told)
+    before = await under_test(told, run)
+
+    await stage.stop_bot()
+    await stage.archive_channel()
+    await stage.start_bot()
+    await stage.release("archived")
+    await argo_ended(stage, run)
+    await stage.restore_channel()
+    after = await told.card(uid(run), "ended", "all 3 green", limit=60)
+    await told.thread(after, 1)
+
+    assert before.id == after.id
+    await told.let_go(name(run))
+    told.matches("channel_archived")
+
+
 async def test_bot_put_out_of_the_channel_in_mid_run(stage: Stage) -> None:
     """The same for a bot that is removed from the channel and let in again."""
     told = Transcript(stage)
