@@ -23,6 +23,16 @@ _ALIASES = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
+_BOUNDS: tuple[tuple[int, int, dict[str, int]], ...] = (
+    (0, 59, {}),
+    (0, 23, {}),
+    (1, 31, {}),
+    (1, 12, {name: number for number, name in enumerate(_MONTHS, 1)}),
+    (0, 6, {name: number for number, name in enumerate(_DAYS)}),
+)
+_PART = re.compile(r"(?:[*?]|(?P<first>\w+)(?:-(?P<last>\w+))?)(?:/0*[1-9]\d*)?")
 _ZONE = re.compile(r"^(?:CRON_)?TZ=(\S+)\s+")
 
 
@@ -47,7 +57,7 @@ def _times(schedule: str, timezone: str | None, now: float, count: int) -> list[
     where = zone(match.group(1) if match else timezone)
     fields = schedule[match.end() :] if match else schedule
     fields = _ALIASES.get(fields.strip(), fields.strip())
-    if len(fields.split()) != 5 or not croniter.is_valid(fields):
+    if not _is_read_by_argo(fields.split()) or not croniter.is_valid(fields):
         return []
     minutes, hours = croniter.expand(fields)[0][:2]
     coming = croniter(fields, datetime.fromtimestamp(now, UTC).astimezone(where))
@@ -60,6 +70,24 @@ def _times(schedule: str, timezone: str | None, now: float, count: int) -> list[
         if _shows(minutes, local.minute) and _shows(hours, local.hour):
             times.append(local.astimezone(UTC))
     return times
+
+
+def _is_read_by_argo(fields: list[str]) -> bool:
+    """Whether robfig/cron takes it: no `L`, `W` or `#`, no 7 for Sunday, no range that wraps (parser.go).
+
+    croniter takes them all.
+    """
+    return len(fields) == len(_BOUNDS) and all(
+        _is_part(part, *bounds) for field, bounds in zip(fields, _BOUNDS, strict=True) for part in field.split(",")
+    )
+
+
+def _is_part(part: str, least: int, most: int, names: dict[str, int]) -> bool:
+    match = _PART.fullmatch(part)
+    if match is None:
+        return False
+    ends = [names.get(end.lower(), int(end) if end.isdecimal() else -1) for end in match.groups() if end]
+    return all(least <= end <= most for end in ends) and ends == sorted(ends)
 
 
 def _shows(field: Sequence[int | str], value: int) -> bool:

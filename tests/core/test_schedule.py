@@ -49,6 +49,8 @@ def test_field_case_d04_changes_to_and_from_summer_time(case: dict[str, Any]) ->
         ("6 10 * * *", "2026-03-03T10:06:00Z"),  # this very minute is over
         ("0 0 29 2 *", "2028-02-29T00:00:00Z"),
         ("0 0 1 jan *", "2027-01-01T00:00:00Z"),
+        ("5/20 * ? * *", "2026-03-02T10:25:00Z"),
+        ("0 2-4/2,23 * DEC 0,wed", "2026-12-02T02:00:00Z"),
     ],
 )
 def test_fields_as_argo_numbers_them(schedule: str, first: str) -> None:
@@ -106,6 +108,12 @@ def test_a_zone_that_is_none_is_utc(name: str | None) -> None:
 )
 def test_what_is_no_schedule_has_no_next_time(schedule: str) -> None:
     """Unknown is said to be unknown."""
+    assert [] == times(schedule)
+
+
+@pytest.mark.parametrize("schedule", ["0 2 L * *", "0 2 * * 1#2", "0 2 * * 7", "0 22-2 * * *", "0 2 * * fri-mon"])
+def test_what_other_crons_take_and_argo_does_not(schedule: str) -> None:
+    """A time that never comes would be a false promise."""
     assert [] == times(schedule)
 
 
