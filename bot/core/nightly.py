@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from bot.core.schedule import next_times
+from bot.core.schedule import is_schedule, next_times
 from bot.core.workflow import CronWorkflow
 
 SWITCHED = "gputest.bot/switched"
@@ -46,6 +46,8 @@ class NightlyView:
     switched: Switched | None
     complaint: str
     """Argo's words where it can't use the schedule."""
+    unreadable: tuple[str, ...] = ()
+    """Schedules that Argo starts nothing by."""
 
 
 def view(cron: CronWorkflow, now: float) -> NightlyView:
@@ -58,6 +60,7 @@ def view(cron: CronWorkflow, now: float) -> NightlyView:
         enabled=not cron.suspended,
         schedules=cron.schedules,
         timezone=cron.spec.timezone or "",
+        unreadable=tuple(schedule for schedule in cron.schedules if not is_schedule(schedule)),
         upcoming=upcoming[0] if upcoming else None,
         stopped=cron.stopped,
         failures=(status.failed if status else None) or 0,

@@ -33,6 +33,9 @@ _BOUNDS: tuple[tuple[int, int, dict[str, int]], ...] = (
     (0, 6, {name: number for number, name in enumerate(_DAYS)}),
 )
 _PART = re.compile(r"(?:[*?]|(?P<first>\w+)(?:-(?P<last>\w+))?)(?:/0*[1-9]\d*)?")
+_EVERY = re.compile(r"@every (?:\d+(?:\.\d+)?(?:ms|s|m|h))+")
+"""Counted from the controller's start, so its next time is not known."""
+
 _ZONE = re.compile(r"^(?:CRON_)?TZ=(\S+)\s+")
 
 
@@ -52,12 +55,16 @@ def next_times(schedules: Iterable[str], timezone: str | None, now: float, count
     return tuple(sorted(found)[:count])
 
 
+def is_schedule(text: str) -> bool:
+    """Whether Argo starts something by it."""
+    fields, _ = _split(text)
+    return _EVERY.fullmatch(fields) is not None or _can_be_read(fields)
+
+
 def _times(schedule: str, timezone: str | None, now: float, count: int) -> list[datetime]:
-    match = _ZONE.match(schedule)
-    where = zone(match.group(1) if match else timezone)
-    fields = schedule[match.end() :] if match else schedule
-    fields = _ALIASES.get(fields.strip(), fields.strip())
-    if not _is_read_by_argo(fields.split()) or not croniter.is_valid(fields):
+    fields, own_zone = _split(schedule)
+    where = zone(own_zone or timezone)
+    if not _can_be_read(fields):
         return []
     minutes, hours = croniter.expand(fields)[0][:2]
     coming = croniter(fields, datetime.fromtimestamp(now, UTC).astimezone(where))
@@ -70,6 +77,17 @@ def _times(schedule: str, timezone: str | None, now: float, count: int) -> list[
         if _shows(minutes, local.minute) and _shows(hours, local.hour):
             times.append(local.astimezone(UTC))
     return times
+
+
+def _split(schedule: str) -> tuple[str, str | None]:
+    """Its fields, and the zone before them where one is."""
+    match = _ZONE.match(schedule)
+    fields = (schedule[match.end() :] if match else schedule).strip()
+    return _ALIASES.get(fields, fields), match.group(1) if match else None
+
+
+def _can_be_read(fields: str) -> bool:
+    return _is_read_by_argo(fields.split()) and croniter.is_valid(fields)
 
 
 def _is_read_by_argo(fields: list[str]) -> bool:

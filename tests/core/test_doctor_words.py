@@ -214,8 +214,15 @@ THEIRS = Registered("id", "olga-id", 1, "P", "T", True, replace(WISH, url="http:
             "✅ CronWorkflow gpu-test-nightly: 0 2 * * * (UTC, assumed), next Tue 3 Mar 01:00; it is off",
         ),
         (
-            say.cron(replace(NIGHTLY, schedules=("soon",)), None),
-            "⚠️ CronWorkflow gpu-test-nightly: no time can be read from its schedule soon → write five fields as cron",
+            say.cron(replace(NIGHTLY, schedules=("soon", "0 2 * * *"), unreadable=("soon",)), COMING),
+            (
+                "⚠️ CronWorkflow gpu-test-nightly: Argo starts nothing by its schedule soon → write five fields,"
+                " with weekdays from 0 (Sunday) to 6"
+            ),
+        ),
+        (
+            say.cron(replace(NIGHTLY, schedules=("@every 1h",)), None),
+            "✅ CronWorkflow gpu-test-nightly: @every 1h (Europe/Paris); it is on",
         ),
         (
             say.cron(replace(NIGHTLY, schedules=()), None),

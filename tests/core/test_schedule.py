@@ -12,7 +12,7 @@ import pytest
 
 from bot.core.nightly import view
 from bot.core.render.answers import nightly
-from bot.core.schedule import next_times, zone
+from bot.core.schedule import is_schedule, next_times, zone
 from bot.core.workflow import CronWorkflow
 from tests.phrases import NOW
 
@@ -109,12 +109,14 @@ def test_a_zone_that_is_none_is_utc(name: str | None) -> None:
 def test_what_is_no_schedule_has_no_next_time(schedule: str) -> None:
     """Unknown is said to be unknown."""
     assert [] == times(schedule)
+    assert is_schedule(schedule) is schedule.startswith("@every")
 
 
 @pytest.mark.parametrize("schedule", ["0 2 L * *", "0 2 * * 1#2", "0 2 * * 7", "0 22-2 * * *", "0 2 * * fri-mon"])
 def test_what_other_crons_take_and_argo_does_not(schedule: str) -> None:
     """A time that never comes would be a false promise."""
     assert [] == times(schedule)
+    assert not is_schedule(schedule)
 
 
 @pytest.mark.parametrize("schedule", ["0 0 31 2 *", "0 0 30 feb *", "0 0 31 4,6,9,11 *"])
@@ -139,3 +141,14 @@ def test_no_schedule_no_time() -> None:
 def test_hours_with_a_half_zone() -> None:
     """India is five and a half hours ahead."""
     assert ["2026-03-02T20:30:00Z"] == times("0 2 * * *", 1, timezone="Asia/Kolkata")
+
+
+def test_the_nightly_says_which_of_its_schedules_start_nothing() -> None:
+    """Next comes what the others give."""
+    cron = msgspec.convert(
+        {"metadata": {"name": "nightly"}, "spec": {"schedules": ["0 2 * * 7", "0 2 * * 0"]}}, type=CronWorkflow
+    )
+    found = view(cron, MONDAY)
+
+    assert ("0 2 * * 7",) == found.unreadable
+    assert datetime(2026, 3, 8, 2, tzinfo=UTC) == found.upcoming

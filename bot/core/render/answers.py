@@ -234,6 +234,9 @@ def nightly(view: NightlyView) -> str:
         )
     if not view.schedules:
         lines.append("⚠️ It has no schedule.")
+    if view.unreadable:
+        shown = ", ".join(code(s, 60) for s in view.unreadable[:MAX_NAMED])
+        lines.append(f"⚠️ Argo starts nothing by {shown}: it wants five fields, with weekdays from 0 (Sunday) to 6.")
     if view.complaint:
         lines.append(f"⚠️ Argo says: {prose(view.complaint, 300)}")
     if view.running:
@@ -262,7 +265,7 @@ def nightly_switched(view: NightlyView, *, wanted: bool) -> str:
     if view.enabled is not wanted:
         now = "on" if view.enabled else "off"
         return f"⚠️ I set it, but read back that nightly is **{now}**. Something else sets it too (GitOps?)."
-    if view.stopped and wanted:
+    if wanted and (view.stopped or set(view.schedules) <= set(view.unreadable)):
         return "⚠️ The flag is set, but it will not run.\n" + nightly(view)
     return f"✅ {nightly(view)}"
 

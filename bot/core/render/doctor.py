@@ -278,12 +278,12 @@ def cron(view: NightlyView, coming: datetime | None) -> Finding:
     shown = ", ".join(view.schedules)
     if not view.schedules:
         return Finding(Mark.WORSE, what, "it has no schedule", "give it one in spec.schedules")
-    if coming is None:
-        return Finding(Mark.WORSE, what, f"no time can be read from its schedule {shown}", "write five fields as cron")
+    if view.unreadable:
+        todo = "write five fields, with weekdays from 0 (Sunday) to 6"
+        return Finding(Mark.WORSE, what, f"Argo starts nothing by its schedule {', '.join(view.unreadable)}", todo)
     where = view.timezone or "UTC, assumed"
-    local = coming.astimezone(zone(view.timezone))
-    state = "on" if view.enabled else "off"
-    return Finding(Mark.FINE, what, f"{shown} ({where}), next {local:%a %-d %b %H:%M}; it is {state}")
+    following = f", next {coming.astimezone(zone(view.timezone)):%a %-d %b %H:%M}" if coming else ""
+    return Finding(Mark.FINE, what, f"{shown} ({where}){following}; it is {'on' if view.enabled else 'off'}")
 
 
 def lease(holder: str, seconds: float | None) -> Finding:

@@ -181,3 +181,10 @@ def test_what_was_switched_is_what_was_read_back() -> None:
     assert "read back that nightly is **on**" in answers.nightly_switched(VIEW, wanted=False)
     assert "read back that nightly is **off**" in answers.nightly_switched(off, wanted=True)
     assert answers.nightly_switched(replace(VIEW, stopped=True), wanted=True).startswith("⚠️ The flag is set")
+    unread = answers.nightly_switched(replace(VIEW, unreadable=VIEW.schedules), wanted=True)
+    assert unread.startswith("⚠️ The flag is set, but it will not run.")
+    assert unread.endswith(
+        "⚠️ Argo starts nothing by `0 2 * * *`: it wants five fields, with weekdays from 0 (Sunday) to 6."
+    )
+    some = replace(VIEW, schedules=("soon", *VIEW.schedules), unreadable=("soon",))
+    assert answers.nightly_switched(some, wanted=True).startswith("✅ 🌙 Nightly")
