@@ -82,7 +82,8 @@ class BotConfig(Section):
     url: str = Field(default="", pattern="^(https?://[^/]+(/[^?#]*)?)?$")
     """Address by which Mattermost reaches the bot, e.g. `http://gputest-bot.gputest.svc:8080`.
 
-    Buttons and forms call back there; without it cards have none.
+    Buttons and forms call back there. Empty: where `mattermost.commands_url` leads, and where there is none either,
+    cards have none.
     """
     host: str = "0.0.0.0"
     port: int = Field(default=8080, ge=0, le=65535)
@@ -96,6 +97,11 @@ class Config(Section):
     kubernetes: ClusterConfig = ClusterConfig()
     bot: BotConfig = BotConfig()
     runs: Settings = Settings()
+
+    @property
+    def callback_url(self) -> str:
+        """Where buttons and forms call back, without a slash at its end; empty where nothing can."""
+        return (self.bot.url or self.mattermost.commands_url.removesuffix("/commands")).rstrip("/")
 
     @field_validator("runs")
     @classmethod

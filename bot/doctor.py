@@ -103,7 +103,7 @@ class _Chat:
         yield say.post_size(settings.get("MaxPostSize", ""))
         for finding in [*await self._people(), *await self._slash_commands(team, me)]:
             yield finding
-        for host in dict.fromkeys(urlsplit(url).netloc for url in (place.commands_url, self._config.bot.url) if url):
+        for host in dict.fromkeys(urlsplit(url).netloc for url in (place.commands_url, self._config.callback_url) if url):
             yield say.internal_address(host)
 
     async def _line(self) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,27 @@ def test_without_a_file_everything_has_its_default() -> None:
 def test_the_file_of_the_repository_holds_the_defaults() -> None:
     """Every value in it is what holds without it."""
     assert load(ROOT / "config.yaml") == Config()
+
+
+def test_the_file_of_the_repository_leaves_nothing_out() -> None:
+    """But for ids that are found at the start, and for times that nobody has to change."""
+    written = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    known = Config()
+    left_out = {f.name for f in fields(Settings) if f.name.endswith("_seconds")} | {"channels"}
+
+    assert set(Config.model_fields) == set(written)
+    for section in ("mattermost", "kubernetes", "bot"):
+        assert set(type(getattr(known, section)).model_fields) == set(written[section])
+    assert {f.name for f in fields(Settings)} - left_out == set(written["runs"])
+
+
+def test_without_an_address_of_their_own_buttons_call_where_the_commands_go() -> None:
+    """One address is enough."""
+    commands = {"commands_url": "http://bot:8080/gpu/commands"}
+
+    assert "" == Config().callback_url
+    assert "http://bot:8080/gpu" == parse({"mattermost": commands}).callback_url
+    assert "http://x:1" == parse({"mattermost": commands, "bot": {"url": "http://x:1/"}}).callback_url
 
 
 def test_another_team_fills_in_its_own() -> None:
