@@ -4,8 +4,9 @@
 #   detect-changes.sh REPOSITORY BEFORE AFTER BRANCH OUT
 #
 # REPOSITORY is a clone's folder or an address; BEFORE is the commit that the branch had before the push, empty or all
-# zeros for its first one. Paths are compared by folder: crates/ml is not crates/mlops. On doubt the answer is true: a test
-# run too many costs money, one too few costs trust. Works with the sh of a git-only image.
+# zeros for its first one; AFTER is all zeros for a branch that was deleted. Paths are compared by folder: crates/ml is not
+# crates/mlops. On doubt the answer is true: a test run too many costs money, one too few costs trust. Works with the sh of
+# a git-only image.
 set -eu
 
 repository=$1
@@ -39,6 +40,11 @@ case $branch in *[!A-Za-z0-9._/+-]* | -* | "") refuse "branch has characters tha
 mkdir -p "$out"
 # The branch as a label's value: at most 63 characters, a letter or digit at both ends.
 printf '%s' "$branch" | tr '/+' '--' | cut -c 1-63 | sed 's/^[._-]*//; s/[._-]*$//' | tr -d '\n' >"$out/branch-label"
+
+case $after in
+*[!0]*) ;;
+*) say false "the branch was deleted" ;;
+esac
 
 clone=$repository
 if ! [ -d "$repository" ]; then

@@ -50,6 +50,9 @@ kube apply -k "$training" >/dev/null
 job="$(kube create -f "$training/populate-test-data-job.yaml" -o name)"
 echo "created $job"
 
+# A log that can't be had changes nothing about how the job went.
+log() { kube logs --pod-running-timeout=1s "$1" || true; }
+
 held() {
   kube get events -o 'jsonpath={range .items[*]}{.involvedObject.name} {.reason} {.message}{"\n"}{end}' |
     grep -F "${job##*/}-" | grep -E "Multi-Attach|FailedAttachVolume|volume node affinity" | tail -n 1 || true
@@ -60,12 +63,12 @@ while true; do
   state="$(kube get "$job" -o 'jsonpath={range .status.conditions[?(@.status=="True")]}{.type} {end}')"
   case " $state " in
     *" Complete "*)
-      kube logs "$job"
+      log "$job"
       echo "refreshed"
       exit 0
       ;;
     *" Failed "*)
-      kube logs "$job" >&2 || true
+      log "$job" >&2
       echo "not refreshed, the old data is in place: $job failed" >&2
       exit 1
       ;;

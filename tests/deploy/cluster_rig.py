@@ -6,13 +6,11 @@ import asyncio
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.deploy.test_gitlab_jobs import FILE as GITLAB_JOBS
@@ -32,9 +30,11 @@ FOXHUNT = f"{ARGO}/namespaces/foxhunt"
 WORKFLOWS = f"{FOXHUNT}/workflows"
 PLURALS = {
     "Namespace": "namespaces", "NetworkPolicy": "networkpolicies", "PriorityClass": "priorityclasses",
-    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies", "Ingress": "ingresses", "CiliumNetworkPolicy": "ciliumnetworkpolicies",
 }  # fmt: skip
-CLUSTER_WIDE = {"Namespace", "PriorityClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+CLUSTER_WIDE = {
+    "Namespace", "PriorityClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ClusterRole", "ClusterRoleBinding",
+}  # fmt: skip
 RESULTS = {
     "version": 1, "ref": "main", "commit": "c" * 40, "models": ["dqn"], "scope": "lib", "epochs": 3, "complete": True,
     "gpu": {"name": "", "driver": "", "compute_capability": ""}, "build": {"status": "passed", "seconds": 1, "errors": []},
@@ -59,18 +59,10 @@ async def apply(kube: KubeClient, body: Manifest) -> None:
     )  # fmt: skip
 
 
-def built(folder: str) -> list[Manifest]:
-    """A kustomization's objects."""
-    if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is not installed")
-    done = subprocess.run(["kubectl", "kustomize", str(DEPLOY / folder)], capture_output=True, text=True, check=True)
-    return list(yaml.safe_load_all(done.stdout))
-
-
 async def policy_in_force(rig: Rig) -> None:
     """A new admission policy takes a moment until it is asked."""
     bot = rig.kube.client(rig.kube.token("gputest", "gputest-bot"))
-    for _ in range(200):
+    for _ in range(600):
         try:
             await bot.request("POST", WORKFLOWS, run("probe", entrypoint="main"), {"dryRun": "All"})
         except KubeError as error:

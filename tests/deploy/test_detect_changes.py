@@ -100,6 +100,11 @@ def test_a_change_that_was_taken_back_does_not_fire(repository: Repository) -> N
     assert repository.answer(repository.base, repository.commit("back")) == "false"
 
 
+def test_a_branch_that_was_deleted_does_not_fire(repository: Repository) -> None:
+    """The push names no commit: nothing is left to test, and a run of it could only fail."""
+    assert repository.answer(repository.base, ZEROS, "feature") == "false"
+
+
 def test_a_deletion_fires(repository: Repository) -> None:
     """A file that went away changed the crate."""
     (repository.path / "crates/ml-core/src/lib.rs").unlink()

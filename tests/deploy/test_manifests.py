@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 import yaml
 
-from tests.deploy.deploy_files import DEPLOY, FILES, ROOT, TEN, documents, load, parameters
+from tests.deploy.deploy_files import DEPLOY, ROOT, TEN, documents, load, parameters
 
 TOLERATIONS = [
     {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
@@ -33,18 +29,6 @@ def pipeline() -> dict[str, Any]:
 def templates(pipeline: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Its templates, by name."""
     return {template["name"]: template for template in pipeline["templates"]}
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(DEPLOY)))
-def test_every_file_is_yaml_and_lint_is_content(file: Path) -> None:
-    """Each parses; yamllint finds nothing where it is installed."""
-    assert list(yaml.safe_load_all(file.read_text()))
-    tool = shutil.which("yamllint") or str(Path(sys.executable).parent / "yamllint")
-    if Path(tool).exists():
-        done = subprocess.run(
-            [tool, "-c", str(ROOT / "tests/deploy/yamllint.yaml"), str(file)], capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stdout
 
 
 def test_the_pipeline_has_the_seven_parameters(pipeline: dict[str, Any]) -> None:

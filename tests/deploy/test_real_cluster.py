@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import secrets
-import shutil
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -19,14 +16,12 @@ import yaml
 from tests.deploy.api_rig import Web, serve
 from tests.deploy.cluster_rig import (
     ACCOUNTS,
-    DEPLOY,
     FOXHUNT,
     RESULTS,
     WORKFLOWS,
     add_node,
     apply,
     build_pod,
-    built,
     environment,
     phase,
     pod_with,
@@ -34,6 +29,7 @@ from tests.deploy.cluster_rig import (
     program,
     run,
 )
+from tests.deploy.deploy_files import DEPLOY, built, kubectl
 from tests.real.rig.kube_client import KubeError, Manifest
 from tests.real.rig.launcher import Rig
 from tests.real.rig.person import Office
@@ -223,8 +219,6 @@ async def test_pods_go_and_the_run_stays_until_it_is_reported(rig: Rig, player: 
 
 async def test_the_push_gate_makes_its_run_with_its_own_rights(rig: Rig, player: PodPlayer, tmp_path: Path) -> None:
     """Its manifest passes the policy, a second apply finds the run, and stopping the CI run stops it."""
-    if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is not installed")
     player.script("detect-changes", [Running(), Outputs({"ml-changed": "true", "branch-label": "main"}), Exit(0)])
     player.script("gpu-test", [Running(), Wait("never"), Exit(0)])
     player.script("stop-child", [Running(), Wait("stop"), Exit(0)])
@@ -247,7 +241,7 @@ async def test_the_push_gate_makes_its_run_with_its_own_rights(rig: Rig, player:
     config = rig.kube.kubeconfig(tmp_path / "config", rig.kube.token("foxhunt", "argo-push-gate"))
     said = []
     for _ in range(2):
-        command = ["kubectl", "--kubeconfig", str(config), "apply", "-f", str(manifest)]
+        command = [kubectl(), "--kubeconfig", str(config), "apply", "-f", str(manifest)]
         done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         said.append(done.stdout.split()[-1])
@@ -268,93 +262,6 @@ async def test_the_push_gate_makes_its_run_with_its_own_rights(rig: Rig, player:
     given = {each["name"]: each["value"] for each in child["spec"]["arguments"]["parameters"]}
     assert given == {"commit-ref": "d" * 40, "models": "dqn,ppo,tft", "epochs": "3"}
     assert ended["status"]["message"] == "Stopped with strategy 'Stop'"
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"entrypoint": "pipeline"},
-        {"templates": [{"name": "x", "container": {"image": "x", "command": ["x"]}}]},
-        {"workflowTemplateRef": {"name": "ci-pipeline"}},
-        {"workflowTemplateRef": {"name": "gpu-test-pipeline", "clusterScope": True}},
-        {"serviceAccountName": "argo-push-gate"},
-        {"onExit": ""},
-        {"podPriorityClassName": "system-cluster-critical"},
-        {"arguments": {"parameters": [{"name": "image", "value": "x"}]}},
-        {
-            "arguments": {
-                "parameters": [{"name": "models", "valueFrom": {"configMapKeyRef": {"name": "x", "key": "y"}}}]
-            }
-        },
-        {"arguments": {"artifacts": [{"name": "x"}]}},
-        {"podSpecPatch": "{}"},
-        {"volumes": []},
-    ],
-    ids=lambda wrong: next(iter(wrong)),
-)
-@pytest.mark.parametrize("account", ["gputest/gputest-bot", "foxhunt/argo-push-gate"])
-async def test_a_run_with_anything_of_its_own_is_refused(rig: Rig, account: str, wrong: dict[str, Any]) -> None:
-    """The right to create Workflows is not the right to run anything."""
-    client = rig.kube.client(rig.kube.token(*account.split("/")))
-    body = run("refused")
-    body["spec"] |= wrong
-
-    with pytest.raises(KubeError, match="ValidatingAdmissionPolicy 'gputest-workflows'"):
-        await client.request("POST", WORKFLOWS, body, {"dryRun": "All"})
-
-
-async def test_what_the_bot_does_is_allowed(rig: Rig, player: PodPlayer) -> None:
-    """Create, claim, journal, stop, release; the nightly's suspend flag with our annotation."""
-    bot = rig.kube.client(rig.kube.token("gputest", "gputest-bot"))
-    player.script("gpu-warmup", [Running(), Wait("never"), Exit(0)])
-    player.script("notify-result", [Running(), Outputs({"said": "no"}), Exit(0)])
-    await bot.create(
-        WORKFLOWS, run("allowed", {"models": "all", "epochs": "5"}, priority=30, podPriorityClassName="gpu-test-manual")
-    )
-    await phase(rig, "allowed", "Running")
-    path, nightly = f"{WORKFLOWS}/allowed", f"{FOXHUNT}/cronworkflows/gpu-test-nightly"
-    await bot.merge(path, {"metadata": {"annotations": {"gputest.bot/run": "{}"}}})
-    await bot.merge(path, {"spec": {"shutdown": "Terminate"}})
-    await phase(rig, "allowed", "Failed")
-    await bot.merge(path, {"metadata": {"annotations": {"gputest.bot/run": '{"reported":"x"}'}, "finalizers": None}})
-    await bot.merge(path, {"metadata": {"finalizers": ["gputest.bot/report"]}})
-    await bot.merge(nightly, {"spec": {"suspend": False}, "metadata": {"annotations": {"gputest.bot/switched": "{}"}}})
-    await bot.merge(nightly, {"spec": {"suspend": True}})
-
-
-@pytest.mark.parametrize(
-    ("target", "patch"),
-    [
-        ("cronworkflows/gpu-test-nightly", {"spec": {"schedules": ["* * * * *"]}}),
-        ("cronworkflows/gpu-test-nightly", {"spec": {"workflowSpec": {"serviceAccountName": "x"}}}),
-        ("cronworkflows/gpu-test-nightly", {"spec": {"timezone": None}}),
-        ("cronworkflows/gpu-test-nightly", {"metadata": {"labels": {"x": "y"}}}),
-        ("cronworkflows/gpu-test-nightly", {"metadata": {"annotations": {"x": "y"}}}),
-        ("workflows/{name}", {"spec": {"priority": 1000}}),
-        ("workflows/{name}", {"spec": {"templates": [{"name": "x", "container": {"image": "x"}}]}}),
-        ("workflows/{name}", {"spec": {"shutdown": "Now"}}),
-        ("workflows/{name}", {"metadata": {"labels": {"x": "y"}}}),
-        ("workflows/{name}", {"metadata": {"finalizers": ["gputest.bot/report", "other.io/x"]}}),
-        ("workflows/{name}", {"status": {"phase": "Succeeded"}}),
-    ],
-)
-async def test_a_patch_of_anything_else_is_refused(rig: Rig, player: PodPlayer, target: str, patch: Manifest) -> None:
-    """Of what exists only the shutdown, the suspend flag and our own metadata are the bot's."""
-    player.script("gpu-warmup", [Running(), Wait("never"), Exit(0)])
-    bot = rig.kube.client(rig.kube.token("gputest", "gputest-bot"))
-    name = f"patched-{secrets.token_hex(3)}"  # a name used again at once is mixed up with its past by the controller
-    if target.startswith("workflows"):
-        await rig.kube.admin.create(WORKFLOWS, run(name))
-        await phase(rig, name, "Running")
-
-    with pytest.raises(KubeError, match="ValidatingAdmissionPolicy 'gputest-workflows'|422 Invalid"):
-        await bot.merge(f"{FOXHUNT}/{target.format(name=name)}", patch)
-
-
-async def test_the_admin_is_not_held_to_the_policy(rig: Rig) -> None:
-    """It is for the two accounts only."""
-    body = run("free", entrypoint="pipeline")
-    await rig.kube.admin.request("POST", WORKFLOWS, body, {"dryRun": "All"})
 
 
 async def test_jobs_share_cards_as_the_routing_says(rig: Rig) -> None:

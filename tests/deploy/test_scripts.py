@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -236,14 +235,3 @@ def test_a_job_that_never_ends_is_given_up(kubectl: StandIns) -> None:
 
     assert done.returncode == 1
     assert "no end within 1 s" in done.stderr
-
-
-def test_shellcheck_is_content() -> None:
-    """Every shell script under deploy/ and tests/deploy/."""
-    tool = shutil.which("shellcheck") or str(Path(sys.executable).parent / "shellcheck")
-    if not Path(tool).exists():
-        pytest.skip("shellcheck is not installed")
-    scripts = [*(ROOT / "deploy").rglob("*.sh"), *(ROOT / "tests/deploy").rglob("*.sh")]
-
-    assert len(scripts) >= 5
-    subprocess.run([tool, *map(str, scripts)], check=True)

@@ -28,12 +28,14 @@ class ExitStep:
 
     program = PROGRAM
 
-    def __init__(self, rig: Rig, folder: Path, bot_url: str, account: Mapping[str, str]) -> None:
+    def __init__(self, rig: Rig, folder: Path, bot_url: str, account: Mapping[str, str], secret: str = "") -> None:
         self._rig = rig
         self._folder = folder / "exit-step"
         self._bot_url = bot_url
         self._account = account
         """Files of its service account; without them it can't read its Workflow."""
+        self._secret = secret
+        """What it shows to the bot, of the Secret gpu-test-notify."""
 
     async def speak(self, run: str, webhook: str) -> str:
         """Run it to its end and return the output parameter `said`."""
@@ -47,6 +49,7 @@ class ExitStep:
             "GPUTEST_SAID": str(said),
             "GPUTEST_BOT_URL": self._bot_url,
             "GPUTEST_WEBHOOK_URL": webhook,
+            "GPUTEST_EXIT_TOKEN": self._secret,
             "KUBERNETES_SERVICE_HOST": str(address.hostname),
             "KUBERNETES_SERVICE_PORT": str(address.port),
             "ACCOUNT": str(self._folder),

@@ -1,10 +1,20 @@
 #!/bin/sh
-# Install what the rig needs from Debian: PostgreSQL, the openssl program, and for the test of the demo's chat page
-# Chromium with the fonts that its screenshots show. The servers in Go are built by `python -m tests.real.rig.build`.
-# Nothing is done if all are here already.
+# Install what the tests on the real services need. From Debian: PostgreSQL, the openssl program, and for the test of the demo's
+# chat page Chromium with the fonts that its screenshots show. From npm, locked: gitlab-ci-local, which resolves deploy/gitlab.
+# The servers in Go are built by `python -m tests.real.rig.build`. Nothing is done if all are here already.
 set -eu
 
 say() { echo "install: $*"; }
+
+resolver="$(dirname "$0")/../deploy/gitlab-ci-local"
+if [ "$resolver/node_modules/.package-lock.json" -nt "$resolver/package-lock.json" ]; then
+    say "gitlab-ci-local is here already"
+elif command -v npm >/dev/null; then
+    say "installing the locked gitlab-ci-local"
+    npm ci --prefix "$resolver" --ignore-scripts --no-audit --no-fund
+else
+    say "npm (Node.js 18 or newer) is missing: the test that resolves deploy/gitlab will fail" >&2
+fi
 
 missing=""
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"

@@ -119,6 +119,8 @@ def _until_finished(go: subprocess.Popen[bytes], started: float) -> Iterator[flo
 def _keep_files(wanted: Recipe, folder: Path) -> None:
     if not wanted.folders and not wanted.manifests:
         return
+    if not wanted.programs:  # no build has brought the module
+        subprocess.run(["go", "mod", "download", wanted.wrapped], check=True, cwd=wanted.source, env=_go_environment())
     module = Path(
         subprocess.run(
             ["go", "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", wanted.wrapped],

@@ -84,6 +84,19 @@ RECIPES = (
         },
     ),
     _argo("argo40", "v4", "v4.0.5"),
+    # Definitions alone, of what the optional parts of deploy/ are made for.
+    Recipe(
+        "prometheus-operator",
+        (),
+        "github.com/prometheus-operator/prometheus-operator",
+        manifests={"crds": ("example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",)},
+    ),
+    Recipe(
+        "cilium",
+        (),
+        "github.com/cilium/cilium",
+        manifests={"crds": ("pkg/k8s/apis/cilium.io/client/crds/v2/ciliumnetworkpolicies.yaml",)},
+    ),
 )
 
 

@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn libraries_that_a_whole_log_misses() {
-        let errors = read(include_str!("../samples/link_error.txt"));
+        let errors = read(include_str!("../../../../tests/cases/f06.txt"));
 
         assert_eq!(vec![BuildError::new(Kind::Link, "cannot find -lcuda, -lcudart")], errors);
     }

@@ -263,7 +263,7 @@ test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 7 filtered out; 
 
     #[test]
     fn four_binaries_with_names_that_mislead() {
-        let account = read(include_str!("../samples/four_binaries.txt"));
+        let account = read(include_str!("../../../../tests/cases/f01.txt"));
 
         assert_eq!((6, 1, 1, 7), (account.passed, account.failed, account.ignored, account.filtered));
         assert_eq!(vec!["resnet_forward"], account.failed_tests);
@@ -272,7 +272,7 @@ test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 7 filtered out; 
 
     #[test]
     fn a_coloured_log_with_an_empty_binary() {
-        let account = read(include_str!("../samples/coloured.txt"));
+        let account = read(include_str!("../../../../tests/cases/f04.txt"));
 
         assert_eq!((1, 1), (account.passed, account.failed));
         assert_eq!(vec!["tests/empty.rs"], account.empty);

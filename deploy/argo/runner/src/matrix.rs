@@ -233,7 +233,10 @@ fn reason_of(errors: &[BuildError]) -> String {
 /// What the end of `cargo test` and the lines of the test binaries mean together.
 fn judge(end: End, limit: Duration, account: &Account, result: &mut SuiteResult) {
     result.exit_code = end.code();
-    let empty = account.empty.join(", ");
+    let empty = match account.empty.join(", ") {
+        names if names.is_empty() => names,
+        names => format!("{names} ran 0 tests"),
+    };
     match (end, &account.signal) {
         (End::TimedOut, _) => {
             let slow = if account.slow.is_empty() {
@@ -249,14 +252,11 @@ fn judge(end: End, limit: Duration, account: &Account, result: &mut SuiteResult)
             result.exit_code = Some(128 + number);
             set(result, Status::Killed, &format!("a test binary was killed by {name} ({})", 128 + number));
         }
-        (_, None) if account.failed > 0 => set(result, Status::Failed, ""),
+        (_, None) if account.failed > 0 => set(result, Status::Failed, &empty),
         (End::Exited(0), None) if !account.unfinished.is_empty() => {
             set(result, Status::Unknown, &format!("{} ended without a result", account.unfinished.join(", ")));
         }
-        (End::Exited(0), None) if account.ran_something() => {
-            let reason = if empty.is_empty() { String::new() } else { format!("{empty} ran 0 tests") };
-            set(result, Status::Passed, &reason);
-        }
+        (End::Exited(0), None) if account.ran_something() => set(result, Status::Passed, &empty),
         (End::Exited(0), None) if account.ignored > 0 => set(result, Status::Unknown, "every test is ignored"),
         (End::Exited(0), None) => set(result, Status::Unknown, "no test matched"),
         (End::Exited(code), None) => set(result, Status::Failed, &format!("cargo test ended with {code}")),
