@@ -36,17 +36,23 @@ from bot.logs import log
 from bot.metrics import Metrics
 from bot.runtime.http import Doors, application
 from bot.runtime.loop import Loop, Told
+from bot.sinks.alerts import AlertSink
 from bot.sinks.cards import CardSink
+from bot.sinks.costs import CostSink
 from bot.sinks.cronworkflows import CronWorkflowSink
 from bot.sinks.dialogs import DialogSink
+from bot.sinks.history import HistorySink
 from bot.sinks.perform import Sinks
+from bot.sinks.placeholders import PlaceholderSink
 from bot.sinks.replies import Replies
 from bot.sinks.seal import Seal
 from bot.sinks.slash_commands import SlashCommands
 from bot.sinks.workflows import WorkflowSink
 from bot.sources.chat import ChatCommands, Surroundings
 from bot.sources.clock import Clock
+from bot.sources.costs import watch_costs
 from bot.sources.cursor import CursorStore
+from bot.sources.history import watch_history
 from bot.sources.installation import installed_at
 from bot.sources.optional import Around
 from bot.sources.pod_log import LogFollowers
@@ -178,12 +184,16 @@ class Bot:
         bot = config.bot
         since = await self._until_it_works("the cluster", lambda: installed_at(kube, bot.namespace, bot.config_map))
         self._lease = lease = Lease(kube, bot.namespace, bot.lease, self._wiring.identity, self._wiring.lease)
-        seal = Seal(self._key, bot.url.rstrip("/"), self._wiring.now, self._secrets.exit_token)
+        seal = Seal(self._key, config.callback_url, self._wiring.now, self._secrets.exit_token)
         self._sinks = Sinks(
             WorkflowSink(kube),
             CronWorkflowSink(kube),
             CardSink(self._chat, settings, self.metrics, lease.held, seal),
             DialogSink(self._chat, seal),
+            PlaceholderSink(kube, settings),
+            HistorySink(kube, bot.namespace, bot.history, lease.held),
+            CostSink(kube, bot.namespace, bot.costs, lease.held),
+            AlertSink(self._chat, self.metrics, lease.held),
         )
         self._followers = LogFollowers(kube, self._tasks, self.loop.put, self._trouble)
         self.loop.put(Installed(since))
@@ -196,6 +206,16 @@ class Bot:
             eternal=True,
         )
         spawn(watch_crons(kube, metrics, runs.namespace, put, self._trouble), name="cronworkflows", eternal=True)
+        spawn(
+            watch_history(kube, metrics, (bot.namespace, bot.history), put, self._trouble),
+            name="history",
+            eternal=True,
+        )
+        spawn(
+            watch_costs(kube, metrics, (bot.namespace, bot.costs), put, self._trouble),
+            name="costs",
+            eternal=True,
+        )
         for name, work in pool_watches(Around(kube, metrics, settings, put, self._trouble)).items():
             spawn(work, name=name, eternal=True)
         await self._until_it_works("the chat", lambda: self._hear(kube, lease))
@@ -237,12 +257,13 @@ class Bot:
     async def _reach_chat(self) -> Channels:
         chat, wanted = self._chat, self.config.mattermost
         await chat.sign_in()
-        names = [wanted.channel, wanted.nightly_channel, wanted.push_channel, *wanted.also]
+        names = [wanted.channel, wanted.nightly_channel, wanted.push_channel, wanted.alerts_channel, *wanted.also]
         ids = {name: await chat.channel_id(wanted.team, name) for name in dict.fromkeys(names) if name}
         return Channels(
             default=ids[wanted.channel],
             nightly=ids.get(wanted.nightly_channel, ""),
             push=ids.get(wanted.push_channel, ""),
+            alerts=ids.get(wanted.alerts_channel, ""),
             also=tuple(ids[name] for name in wanted.also),
             names=tuple((channel, name) for name, channel in ids.items()),
         )

@@ -19,11 +19,12 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from bot.core.commands.meant import BETWEEN, EVERY, WORDS
-from bot.core.settings import Settings
+from bot.core.settings import Alerts, Settings
 
 PREFIX = "GPUTEST_"
 
 
+_CLOCK = re.compile(r"(?:(?:[01][0-9]|2[0-3]):[0-5][0-9])?")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _TAKEN = frozenset({*WORDS, *BETWEEN, *EVERY, "all"})
 """Words that mean something else in a command."""
@@ -31,9 +32,14 @@ _TAKEN = frozenset({*WORDS, *BETWEEN, *EVERY, "all"})
 _EXPECTED = {
     "mattermost.commands_url": "give an address that ends in /commands, such as http://gputest-bot.gputest.svc:8080/commands",
     "bot.url": "give an address without ? or #, such as http://gputest-bot.gputest.svc:8080",
+    "runs.wait_until": 'give a time of day in quotes, such as "07:00"',
     "bot.log_level": "give DEBUG, INFO, WARNING or ERROR",
 }
 """What a field takes whose pattern would tell nobody anything."""
+
+
+MAX_WARM_MINUTES = 240
+"""What the policy of deploy/bot/rbac-warm.yaml takes at most."""
 
 
 class ConfigError(Exception):
@@ -57,6 +63,8 @@ class ChatConfig(Section):
     """Name of the channel for every run that no other rule places."""
     nightly_channel: str = ""
     push_channel: str = ""
+    alerts_channel: str = ""
+    """Name of the channel for alerts; empty for `channel`."""
     also: tuple[str, ...] = ()
     """Channels in which the card of a run stays where the run was asked for."""
     commands_url: str = Field(default="", pattern=r"^(https?://[^/\s]+(/[^?#\s]+)?/commands)?$")
@@ -79,6 +87,10 @@ class BotConfig(Section):
     """Namespace of the Lease and the ConfigMap; not that of the workflows."""
     lease: str = "gputest-bot"
     config_map: str = "gputest-bot"
+    history: str = "gputest-bot-history"
+    """Name of the ConfigMap that keeps how long starts took."""
+    costs: str = "gputest-bot-costs"
+    """Name of the ConfigMap that keeps what nodes cost."""
     url: str = Field(default="", pattern="^(https?://[^/]+(/[^?#]*)?)?$")
     """Address by which Mattermost reaches the bot, e.g. `http://gputest-bot.gputest.svc:8080`.
 
@@ -123,18 +135,37 @@ class Config(Section):
             raise ValueError(f"defaults.scope: {runs.defaults.scope} not among scopes")
         if not 1 <= runs.defaults.epochs <= runs.max_epochs:
             raise ValueError(f"defaults.epochs: {runs.defaults.epochs} not within 1 to max_epochs, {runs.max_epochs}")
-        try:
-            ZoneInfo(runs.timezone)
-        except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # a folder of zones is none
+        _check_times(runs)
+        if not 1 <= runs.warm.minutes <= runs.warm.max_minutes <= MAX_WARM_MINUTES or runs.warm.max_pools < 1:
             raise ValueError(
-                f"timezone: {runs.timezone} is no zone; write an IANA name such as Europe/Paris"
-            ) from error
+                f"warm: minutes and max_minutes within 1 to {MAX_WARM_MINUTES}, the first not above the second, and"
+                " max_pools at least 1"
+            )
+        _check_alerts(runs.alerts)
         groups = [group for pool in runs.pools for group in pool.groups]
         if len(set(groups)) != len(groups):
             raise ValueError("pools: a group of the autoscaler belongs to one pool")
         if runs.autoscaler_status.count("/") != bool(runs.autoscaler_status):
             raise ValueError("autoscaler_status: give namespace/name of the ConfigMap, or nothing")
         return runs
+
+
+def _check_times(runs: Settings) -> None:
+    try:
+        ZoneInfo(runs.timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # a folder of zones is none
+        raise ValueError(f"timezone: {runs.timezone} is no zone; write an IANA name such as Europe/Paris") from error
+    if not _CLOCK.fullmatch(runs.wait_until):
+        raise ValueError(f'wait_until: {runs.wait_until} is no time; write one such as "07:00", or nothing')
+    if min(runs.wait_seconds, runs.warmup_late_seconds) < 0:
+        raise ValueError("wait_seconds and warmup_late_seconds can't be below 0")
+
+
+def _check_alerts(alerts: Alerts) -> None:
+    if min(alerts.say_after_seconds, alerts.over_after_seconds, alerts.slow_factor) < 0:
+        raise ValueError("alerts: say_after_seconds, over_after_seconds and slow_factor can't be below 0")
+    if min(alerts.idle_minutes, alerts.slow_minutes) <= 0:
+        raise ValueError("alerts: idle_minutes and slow_minutes above 0; `silent: [idle, slow]` says neither")
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,9 @@ class _Chat:
             return
         yield say.team(self._place.team)
         place = self._place
-        for name in dict.fromkeys([place.channel, place.nightly_channel, place.push_channel, *place.also]):
+        for name in dict.fromkeys(
+            [place.channel, place.nightly_channel, place.push_channel, place.alerts_channel, *place.also]
+        ):
             if name:
                 yield await self._channel(name, me, roles)
         settings = await self._survey.settings()
@@ -103,7 +105,9 @@ class _Chat:
         yield say.post_size(settings.get("MaxPostSize", ""))
         for finding in [*await self._people(), *await self._slash_commands(team, me)]:
             yield finding
-        for host in dict.fromkeys(urlsplit(url).netloc for url in (place.commands_url, self._config.callback_url) if url):
+        for host in dict.fromkeys(
+            urlsplit(url).netloc for url in (place.commands_url, self._config.callback_url) if url
+        ):
             yield say.internal_address(host)
 
     async def _line(self) -> Finding:
@@ -208,7 +212,8 @@ class _Cluster:
                 yield say.cluster_unreachable(error.reason)
                 return
             yield say.cluster(version)
-            own = OwnObjects(self._config.bot.namespace, self._config.bot.lease, self._config.bot.config_map)
+            bot = self._config.bot
+            own = OwnObjects(bot.namespace, bot.lease, bot.config_map, bot.history, bot.costs)
             for right in rights(self._config.runs, own):
                 yield await self._access(kube, right)
             for look in (self._template, self._cron, self._lease):

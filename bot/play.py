@@ -56,6 +56,8 @@ class Options:
     port: int = 0
     """0: the first free one from 8065 up; else this one, or the next free one."""
     lease: LeaseTiming = LEASE
+    patience: float = 1.0
+    """How long the bot waits for others before it tries or looks again, as a part of what it waits in a cluster."""
 
 
 class SimulatedAlarms:
@@ -166,7 +168,7 @@ async def playing(options: Options, folder: Path) -> AsyncIterator[Play]:
         wiring = Wiring(
             lease=options.lease, now=world.clock.time, clock=lambda put: SimulatedAlarms(world.clock, put), identity=""
         )
-        bot = BotSwitch(configuration(world, int(place.getsockname()[1]), bot_port), secrets, wiring)
+        bot = BotSwitch(configuration(world, options, int(place.getsockname()[1]), bot_port), secrets, wiring)
         page = ChatPage(world, bot, options.speed)
         async with world:
             kubeconfig = folder / "kubeconfig"
@@ -190,9 +192,10 @@ def register_commands(world: EmbeddedWorld, bot_port: int) -> tuple[str, ...]:
     )
 
 
-def configuration(world: EmbeddedWorld, port: int, bot_port: int) -> Config:
+def configuration(world: EmbeddedWorld, options: Options, port: int, bot_port: int) -> Config:
     """What config.yaml would say. Times in which the bot waits for others are meant in real seconds."""
     speed, pools = world.clock.speed, world.cluster.autoscaler.pools
+    wait = speed * options.patience
     gpus = (
         ("ci-training-h100", "H100", "90", 2.73),
         ("ci-training", "L40S", "89", 1.40),
@@ -204,7 +207,7 @@ def configuration(world: EmbeddedWorld, port: int, bot_port: int) -> Config:
         "runs": {
             "owners": ["dev"],
             "roles": [
-                {"name": "developers", "users": ["dev"], "may": ["run", "cancel", "nightly", "look"]},
+                {"name": "developers", "users": ["dev"], "may": ["run", "cancel", "nightly", "look", "warm"]},
                 {"name": "everybody", "users": ["*"], "may": ["look"]},
             ],
             "pools": [
@@ -219,10 +222,11 @@ def configuration(world: EmbeddedWorld, port: int, bot_port: int) -> Config:
                 for name, gpu, cap, price in gpus
             ],
             "coalesce_seconds": speed,
-            "retry_seconds": 2 * speed,
-            "retry_max_seconds": 10 * speed,
-            "settle_seconds": 15 * speed,
-            "sweep_seconds": 30 * speed,
+            "retry_seconds": 2 * wait,
+            "retry_max_seconds": 10 * wait,
+            "settle_seconds": 15 * wait,
+            "sweep_seconds": 30 * wait,
+            "deletion_seconds": 20 * wait,
         },
     }
     return parse(content, "the demo's configuration")

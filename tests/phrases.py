@@ -13,7 +13,10 @@ from bot.core.workflow import CronWorkflow, Workflow
 NOW = 1_772_445_960.0  # 2026-03-02T10:06:00Z
 ALL = "dqn,ppo,tft,mamba2,tggn,tlob,liquid,kan,xlstm,diffusion"
 SETTINGS = Settings(
-    channels=Channels(default="CHANNEL", names=(("CHANNEL", "gpu-tests"),)), owners=("olga",), timezone="UTC"
+    channels=Channels(default="CHANNEL", names=(("CHANNEL", "gpu-tests"),)),
+    owners=("olga",),
+    timezone="UTC",
+    fresh_seconds=3600.0,
 )
 
 

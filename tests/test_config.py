@@ -39,12 +39,15 @@ def test_the_file_of_the_repository_leaves_nothing_out() -> None:
     """But for ids that are found at the start, and for times that nobody has to change."""
     written = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
     known = Config()
-    left_out = {f.name for f in fields(Settings) if f.name.endswith("_seconds")} | {"channels"}
+    settings = {f.name for f in fields(Settings)}
 
     assert set(Config.model_fields) == set(written)
     for section in ("mattermost", "kubernetes", "bot"):
         assert set(type(getattr(known, section)).model_fields) == set(written[section])
-    assert {f.name for f in fields(Settings)} - left_out == set(written["runs"])
+    assert set(written["runs"]) <= settings
+    assert [] == [
+        name for name in settings - set(written["runs"]) if not name.endswith("_seconds") and name != "channels"
+    ]
 
 
 def test_without_an_address_of_their_own_buttons_call_where_the_commands_go() -> None:
@@ -129,7 +132,7 @@ def test_a_key_that_does_not_exist(content: dict[str, Any], says: str) -> None:
         ({"runs": {"roles": [{"may": []}]}}, "runs.roles.0.name: Field required"),
         (
             {"runs": {"roles": [{"name": "x", "may": ["fly"]}]}},
-            "runs.roles.0.may.0: Input should be 'run', 'cancel', 'nightly' or 'look'",
+            "runs.roles.0.may.0: Input should be 'run', 'cancel', 'nightly', 'look' or 'warm'",
         ),
         ({"runs": {"models": []}}, "runs.models: at least one, each name once"),
         (
@@ -157,6 +160,12 @@ def test_a_key_that_does_not_exist(content: dict[str, Any], says: str) -> None:
             {"runs": {"timezone": "Mars/Olympus"}},
             "runs.timezone: Mars/Olympus is no zone; write an IANA name such as Europe/Paris",
         ),
+        (
+            {"runs": {"wait_until": "7 o'clock"}},
+            'runs.wait_until: 7 o\'clock is no time; write one such as "07:00", or nothing',
+        ),
+        ({"runs": {"wait_until": 600}}, 'runs.wait_until: give a time of day in quotes, such as "07:00"'),
+        ({"runs": {"wait_seconds": -1}}, "runs.wait_seconds and warmup_late_seconds can't be below 0"),
         ({"runs": {"timezone": "Europe"}}, "runs.timezone: Europe is no zone; write an IANA name such as Europe/Paris"),
         (
             {"runs": {"timezone": "../etc/passwd"}},

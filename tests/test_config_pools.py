@@ -27,6 +27,10 @@ def test_a_pool_with_its_size_and_its_groups() -> None:
         ({"autoscaler_status": "cluster-autoscaler-status"}, "give namespace/name of the ConfigMap"),
         ({"autoscaler_status": "a/b/c"}, "give namespace/name of the ConfigMap"),
         ({"pools": [POOL | {"max_node": 2}]}, "max_node"),
+        ({"warm": {"max_minutes": 241}}, "minutes and max_minutes within 1 to 240"),
+        ({"warm": {"minutes": 121}}, "the first not above the second"),
+        ({"warm": {"minutes": 0}}, "minutes and max_minutes within 1 to 240"),
+        ({"warm": {"max_pools": 0}}, "max_pools at least 1"),
     ],
 )
 def test_what_can_not_be(runs: dict, complaint: str) -> None:

@@ -36,6 +36,9 @@ FIRST_WAIT = 0.4
 """Seconds before a failed read is repeated for the first time."""
 
 
+_BY_THE_CLUSTER_ALONE = frozenset({404, 409, 410})
+
+
 class StatusBody(msgspec.Struct):
     """An error's body: `kind: Status`."""
 
@@ -114,6 +117,10 @@ class Kube:
         content_type = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
         return await self._call("PATCH", path, body=body, content_type=content_type)
 
+    async def delete(self, path: str, options: dict[str, Any]) -> bytes:
+        """DELETE an object; `options` may name the uid that it must have, Conflict where it is another one by now."""
+        return await self._call("DELETE", path, body={"apiVersion": "v1", "kind": "DeleteOptions", **options})
+
     @asynccontextmanager
     async def stream(self, path: str, query: Sequence[tuple[str, str]], *, seconds: float) -> AsyncIterator[Any]:
         """Open a GET that stays open for at most `seconds`; yields the body's stream reader.
@@ -179,12 +186,17 @@ class Kube:
 
 
 async def _error(response: aiohttp.ClientResponse) -> WireError:
-    """What the server said, in its own words where it is a Status and in ours where a proxy answered in HTML."""
+    """What the server said, in its own words where it is a Status and in ours where a proxy answered in HTML.
+
+    A 404 of a proxy does not mean that the object is gone, nor its 409 that somebody else wrote: only a Status does.
+    """
     try:
         status = msgspec.json.decode(await response.read(), type=StatusBody)
         message, reason = status.message, status.reason
     except (msgspec.MsgspecError, aiohttp.ClientError, TimeoutError):
         message, reason = f"the cluster answered {response.status} without a reason", ""
+        if response.status in _BY_THE_CLUSTER_ALONE:
+            return ServerFault(message)
     return of_status(response.status, message, code=reason, retry_after=response.headers.get("Retry-After"))
 
 

@@ -349,4 +349,7 @@ def _error(response: requests.Response) -> WireError:
     except (json.JSONDecodeError, requests.JSONDecodeError, AttributeError):
         message, code = "", ""
     reason = f"Mattermost answered {response.status_code}" + (f": {message}" if message else "")
+    if not code and response.status_code in {400, 403, 404}:
+        # every error of Mattermost has an id (model.AppError); something before it has answered, and knows nothing
+        return ServerFault(f"{reason} without its reason")
     return of_status(response.status_code, reason, code=code, retry_after=response.headers.get("Retry-After"))

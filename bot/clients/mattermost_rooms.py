@@ -7,6 +7,9 @@ pages, and of more than 1000 rows gives any 1000. Then, and where it gives nothi
 
 from __future__ import annotations
 
+import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +18,11 @@ from bot.clients.mattermost import PER_PAGE, Mattermost
 
 SINCE_LIMIT = 1000
 """Rows after which an answer to `since` is not whole."""
+
+ACCOUNT_SECONDS = 60.0
+"""How long a name is taken for the one that somebody has."""
+
+_ID = re.compile(r"[A-Za-z0-9]{26}")
 
 
 @dataclass(frozen=True)
@@ -35,14 +43,17 @@ class Account:
     id: str
     name: str
     is_bot: bool
+    there: bool = True
+    """Not deactivated."""
 
 
 class Rooms:
     """Reads of the chat that the cards have no need of."""
 
-    def __init__(self, chat: Mattermost) -> None:
+    def __init__(self, chat: Mattermost, now: Callable[[], float] = time.monotonic) -> None:
         self._chat = chat
-        self._accounts: dict[str, Account] = {}
+        self._now = now
+        self._accounts: dict[str, tuple[float, Account]] = {}
 
     async def joined(self) -> list[Room]:
         """Every channel of the bot in every team, and its direct messages, each once."""
@@ -86,12 +97,19 @@ class Rooms:
             before = {"before": page[-1]["id"]}
 
     async def account(self, user_id: str) -> Account:
-        """Who that is; asked once a process."""
-        known = self._accounts.get(user_id)
-        if known is None:
+        """Who that is, as they are called today: asked once a minute.
+
+        Raises:
+            WireError: NotFound for what is nobody's id.
+        """
+        at, known = self._accounts.get(user_id, (0.0, None))
+        if known is None or self._now() - at > ACCOUNT_SECONDS:
+            if not _ID.fullmatch(user_id):  # it may come from an annotation, and goes into a path
+                raise NotFound("nobody has that id")
             body = await self._get("user", f"/users/{user_id}")
-            known = Account(user_id, str(body["username"]), bool(body.get("is_bot")))
-            self._accounts[user_id] = known
+            there = not body.get("delete_at")
+            known = Account(user_id, str(body["username"]), bool(body.get("is_bot")), there)
+            self._accounts[user_id] = self._now(), known
         return known
 
     async def _get(self, operation: str, path: str, **query: str) -> Any:

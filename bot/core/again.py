@@ -25,7 +25,7 @@ class Again:
 def everything(card: Card, settings: Settings) -> Again:
     """The same run once more: same models, and the ref as it was asked for."""
     return Again(
-        _parameters(card, settings, card.asked.models, card.asked.ref), card.asked.ref, len(card.asked.models), False
+        _parameters(card, settings, card.asked.models, card.asked.ref), _first(card), len(card.asked.models), False
     )
 
 
@@ -43,7 +43,11 @@ def what_failed(card: Card, settings: Settings) -> Again | None:
     if not names or (not failed and len(names) == len(outcome.models)):
         return None
     ref = card.commit or card.asked.ref
-    return Again(_parameters(card, settings, names, ref), card.asked.ref, len(names), bool(failed))
+    return Again(_parameters(card, settings, names, ref), _first(card), len(names), bool(failed))
+
+
+def _first(card: Card) -> str:
+    return card.asked.first_ref or card.asked.ref
 
 
 def _parameters(card: Card, settings: Settings, models: tuple[str, ...], ref: str) -> dict[str, str]:

@@ -11,26 +11,40 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 
-from bot.core import policy, pools_view
+from bot.core import asking_gpu, policy
 from bot.core.again import Again
-from bot.core.card import Card, card_of, short_name, wants_posts
+from bot.core.card import Card, Stage, card_of, short_name, wants_posts
 from bot.core.commands import gpu, gputest, nightly
 from bot.core.commands.gputest import CancelRun, ListRuns, RerunRun, ShowStatus, StartRun
 from bot.core.commands.grammar import normalise
 from bot.core.commands.nightly import ShowNightly, SwitchNightly
 from bot.core.commands.spec import CommandSpec, ShowHelp
 from bot.core.dialogs import StartDialog
-from bot.core.effects import Answer, Effect, OpenDialog, PatchWorkflow, Purpose, SetSuspend, SubmitWorkflow, WakeAt
+from bot.core.effects import (
+    Answer,
+    Effect,
+    MakePlaceholder,
+    OpenDialog,
+    PatchWorkflow,
+    Purpose,
+    RemovePlaceholders,
+    SetSuspend,
+    SubmitWorkflow,
+    WakeAt,
+)
 from bot.core.errors import UserError
 from bot.core.events import CommandTyped, EffectDone, EffectFailed, Trouble
-from bot.core.memory import Cancelled, Request, cancel_patch, write
+from bot.core.memory import Cancelled, Request, cancel_patch, renamed, write
 from bot.core.nightly import SWITCHED, Switched, view
 from bot.core.render import answers
 from bot.core.render import pools as pool_answers
+from bot.core.render import warming as warm_answers
+from bot.core.render import warmup as way_answers
 from bot.core.runs import Run, channel_of
 from bot.core.settings import Right, Settings
 from bot.core.signing import DIALOG_SECONDS, Deed, Signed
 from bot.core.state import AskEffect, Asker, Asking, EndedRun, State
+from bot.core.waiting import Longer, longer_patch
 from bot.core.workflow import CronWorkflow, Workflow
 
 COMMANDS: tuple[CommandSpec, ...] = (gputest.SPEC, nightly.SPEC, gpu.SPEC)
@@ -198,7 +212,7 @@ def start(
         name=name,
         template=settings.template,
         parameters=parameters,
-        request=_request(asker, identity, name),
+        request=_request(asker, identity, name, _first_ref(settings, parameters, asked_ref)),
         priority=settings.priority,
     )
     return ask(state, Asking(asker, effect, identity=identity))
@@ -208,8 +222,13 @@ def _judged(settings: Settings, parameters: dict[str, str], asked_ref: str | Non
     return parameters if asked_ref is None else parameters | {settings.parameters.ref: asked_ref}
 
 
-def _request(asker: Asker, identity: str, name: str) -> str:
-    return write(Request(name, identity, asker.user_id, asker.user_name, asker.channel_id))
+def _first_ref(settings: Settings, parameters: dict[str, str], asked_ref: str | None) -> str:
+    """The ref that a rerun of this run has to be allowed by; "" where its parameters have it."""
+    return "" if asked_ref in {None, parameters[settings.parameters.ref]} else str(asked_ref)
+
+
+def _request(asker: Asker, identity: str, name: str, ref: str) -> str:
+    return write(Request(name, identity, asker.user_id, asker.user_name, asker.channel_id, ref))
 
 
 def run_name(prefix: str, identity: str, try_number: int) -> str:
@@ -226,7 +245,8 @@ def _again_of(state: State, asked: RerunRun) -> Again:
     ended = _ended_run(state, asked.run)
     again = ended.failed if asked.failed else ended.again
     if again is None:
-        raise UserError(answers.nothing_to_rerun(short_name(ended.name)), f"/gputest rerun {short_name(ended.name)}")
+        short = short_name(ended.name)
+        raise UserError(answers.nothing_to_rerun(short, ended.verdict), f"/gputest rerun {short}")
     return again
 
 
@@ -239,31 +259,42 @@ def _ended_run(state: State, run: str | None) -> EndedRun:
     known = [ended for ended in state.newest_ended() if ended.again is not None]
     if run is None and known:
         return known[0]
-    for ended in known:
-        if run in {short_name(ended.name), ended.name}:
-            return ended
+    meant = [ended for ended in known if run in {short_name(ended.name), ended.name}]
+    if meant:
+        return meant[_one_of(run, [ended.name for ended in meant], "/gputest rerun")]
     held = [short_name(r.workflow.metadata.name) for r in state.runs.values()]
     if run is not None and run in held:
         raise UserError(f"**{run}** has not ended yet.", f"/gputest status {run}")
     raise UserError(answers.run_unknown(run, [short_name(e.name) for e in known]), _STATUS)
 
 
+def _one_of(run: str | None, names: list[str], command: str) -> int:
+    """Which of these Workflows is meant: the one of the whole name, or the only one; its place among them.
+
+    Raises:
+        UserError: several have the same short name.
+    """
+    if run in names or len(names) == 1:
+        return names.index(str(run)) if run in names else 0
+    raise UserError(answers.several(str(run), names), f"{command} {names[0]}")
+
+
 def _running(state: State, asker: Asker, run: str | None) -> Run:
     """The run that is meant: the one of that name, or the only one that the asker started."""
     held = list(state.runs.values())
     if run is not None:
-        for candidate in held:
-            name = candidate.workflow.metadata.name
-            if run in {short_name(name), name}:
-                return candidate
+        names = [candidate.workflow.metadata.name for candidate in held]
+        meant = [i for i, name in enumerate(names) if run in {short_name(name), name}]
+        if meant:
+            return held[meant[_one_of(run, [names[i] for i in meant], "/gputest cancel")]]
         if any(run in {short_name(e.name), e.name} for e in state.ended.values()):
             raise UserError(f"**{short_name(run)}** has ended already.", f"/gputest status {run}")
         raise UserError(answers.run_unknown(run, [short_name(r.workflow.metadata.name) for r in held]), _STATUS)
     cards = [(r, card_of(r.workflow, state.settings)) for r in held if not r.workflow.ended]
     mine = [r for r, card in cards if card.origin.user_id == asker.user_id]
     if len(mine) != 1:
-        names = ", ".join(f"`{short_name(r.workflow.metadata.name)}`" for r, _ in cards)
-        raise UserError(f"Which run? Under way: {names}." if names else "No run is under way.", _STATUS)
+        known = ", ".join(f"`{short_name(r.workflow.metadata.name)}`" for r, _ in cards)
+        raise UserError(f"Which run? Under way: {known}." if known else "No run is under way.", _STATUS)
     return mine[0]
 
 
@@ -281,19 +312,33 @@ def may_cancel(state: State, asker: Asker, run: Run) -> None:
     """Whether the asker may stop a run.
 
     Raises:
-        UserError: not allowed, or it has ended already.
+        UserError: not allowed, or it has ended already, or only its exit step runs.
     """
     card = card_of(run.workflow, state.settings)
     if card.origin.user_id != asker.user_id or not asker.user_id:
         policy.check(state.settings, Right.CANCEL, asker.user_id, asker.channel_id)
     if run.workflow.ended or run.gone:
         raise UserError(answers.ended_already(card))
+    if card.stage is Stage.FINISHING:
+        raise UserError(answers.tests_are_over(card.short), f"{_STATUS} {card.short}")
 
 
 def _cancel_effect(state: State, asker: Asker, workflow: Workflow, now: float) -> PatchWorkflow:
     cancelled = Cancelled(workflow.attempt, asker.user_id, asker.user_name, now)
     meta = workflow.metadata
     return PatchWorkflow(state.new_id(), meta.namespace, meta.name, cancel_patch(workflow, cancelled), Purpose.CANCEL)
+
+
+def wait_longer(state: State, asker: Asker, run: Run, until: float, now: float) -> list[Effect]:
+    """Let a run wait for a GPU until then."""
+    effect = _wait_effect(state, asker, run.workflow, until, now)
+    return ask(state, Asking(asker, effect, uid=run.uid, until=until))
+
+
+def _wait_effect(state: State, asker: Asker, workflow: Workflow, until: float, now: float) -> PatchWorkflow:
+    longer, meta = Longer(workflow.attempt, until, asker.user_id, asker.user_name, now), workflow.metadata
+    patch = longer_patch(workflow, longer)
+    return PatchWorkflow(state.new_id(), meta.namespace, meta.name, patch, Purpose.WAIT_LONGER)
 
 
 def _nightly(state: State, asker: Asker, text: str, now: float) -> list[Effect]:
@@ -326,16 +371,12 @@ def _nightly(state: State, asker: Asker, text: str, now: float) -> list[Effect]:
 
 
 def _gpu(state: State, asker: Asker, text: str, now: float) -> list[Effect]:
-    settings = state.settings
     try:
-        asked = gpu.parse(text)
-        if isinstance(asked, ShowHelp):
-            return answer(state, asker, answers.help_text(gpu.SPEC, settings))
-        policy.check(settings, Right.LOOK, asker.user_id, asker.channel_id)
+        decided = asking_gpu.decide(state, asker, text, _cards(state), now)
     except UserError as error:
-        return answer(state, asker, pool_answers.not_understood(_mended(error, gpu.SPEC, gpu.parse)))
-    seen = pools_view.view(state.pools, _cards(state), settings, now)
-    return answer(state, asker, pool_answers.gpus(asked.part, seen, settings, now))
+        mended = _mended(error, gpu.SPEC, lambda text: asking_gpu.check(state, asker, text))
+        return answer(state, asker, pool_answers.not_understood(mended))
+    return answer(state, asker, decided) if isinstance(decided, str) else ask(state, Asking(asker, decided))
 
 
 def _switch(state: State, cron: CronWorkflow, switched: Switched) -> SetSuspend:
@@ -363,6 +404,9 @@ def answered(state: State, event: EffectDone | EffectFailed, now: float) -> list
     match asking.effect, event.value:
         case OpenDialog(), _:
             return answer(state, asker, "")
+        case PatchWorkflow(purpose=Purpose.WAIT_LONGER), Workflow() as workflow:
+            short = short_name(workflow.metadata.name)
+            return answer(state, asker, way_answers.waits_until(short, asking.until, state.settings))
         case PatchWorkflow(), Workflow() as workflow:
             return answer(state, asker, answers.being_stopped(short_name(workflow.metadata.name)))
         case SubmitWorkflow(), Workflow() as workflow:
@@ -372,6 +416,10 @@ def answered(state: State, event: EffectDone | EffectFailed, now: float) -> list
         case SetSuspend() as effect, CronWorkflow() as cron:
             text = answers.nightly_switched(view(cron, now), wanted=not effect.suspend)
             return answer(state, asker, text)
+        case MakePlaceholder() as effect, str():
+            return answer(state, asker, warm_answers.kept(effect, state.settings, now))
+        case RemovePlaceholders() as effect, tuple() as names:
+            return answer(state, asker, warm_answers.let_go(effect, len(names), state.settings, now))
         case _:
             raise AssertionError(f"a request has no such result: {event.value}")
 
@@ -383,7 +431,7 @@ def _again(state: State, asking: Asking, event: EffectFailed, now: float) -> lis
         return _not_done(state, asking.asker, _gave_up(asking, event))
     effect = _next_try(state, asking, event, tries, now)
     if effect is None:
-        return _not_done(state, asking.asker, answers.ended_meanwhile())
+        return _not_done(state, asking.asker, answers.ended_meanwhile(stopping=not asking.until))
     state.asking[effect.id] = replace(asking, effect=effect, tries=tries)
     if event.trouble in {Trouble.EXISTS, Trouble.CONFLICT}:
         return [effect]
@@ -400,12 +448,15 @@ def _next_try(state: State, asking: Asking, event: EffectFailed, tries: int, now
     effect = asking.effect
     if isinstance(effect, SubmitWorkflow) and event.trouble is Trouble.EXISTS:
         name = run_name(state.settings.run_prefix, asking.identity, tries)
-        return replace(effect, id=state.new_id(), name=name, request=_request(asking.asker, asking.identity, name))
+        return replace(effect, id=state.new_id(), name=name, request=renamed(effect.request, name))
     if isinstance(effect, PatchWorkflow):
         held = state.runs.get(asking.uid)
         latest = event.latest if isinstance(event.latest, Workflow) else held.workflow if held else None
         if latest is None or latest.ended:
             return None
+        if asking.until:
+            waits = card_of(latest, state.settings).stage is Stage.WAITING and not latest.spec.shutdown
+            return _wait_effect(state, asking.asker, latest, asking.until, now) if waits else None
         return _cancel_effect(state, asking.asker, latest, now)
     return replace(effect, id=state.new_id())
 
@@ -416,6 +467,12 @@ def _gave_up(asking: Asking, event: EffectFailed) -> str:
             return asking.otherwise
         case SetSuspend():
             return answers.nightly_failed(event.reason)
+        case MakePlaceholder() as effect:
+            return warm_answers.not_kept(event.reason, refused=event.trouble is Trouble.REFUSED)
+        case RemovePlaceholders():
+            return warm_answers.not_let_go(event.reason)
+        case PatchWorkflow(purpose=Purpose.WAIT_LONGER) as effect:
+            return way_answers.wait_failed(event.reason, short_name(effect.name))
         case PatchWorkflow() as effect:
             return answers.cancel_failed(event.reason, short_name(effect.name))
         case SubmitWorkflow() if event.trouble in {Trouble.REFUSED, Trouble.GONE}:

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from bot.core.memory import Cancelled, Request, read_cancelled, read_request
 from bot.core.progress import Progress
-from bot.core.results import NoResults, Results
+from bot.core.results import NoResults, Results, is_commit
 from bot.core.settings import Settings
 from bot.core.verdict import (
     Outcome,
@@ -26,6 +26,8 @@ from bot.core.verdict import (
     test_node,
     warmup_node,
 )
+from bot.core.waiting import Longer, offer, read_longer, shown_limit
+from bot.core.warmup import Way
 from bot.core.workflow import CREATOR_LABEL, CRON_LABEL, Node, Workflow, instant
 
 
@@ -69,6 +71,8 @@ class Asked:
     ref: str
     pool: str
     gpu: str
+    first_ref: str = ""
+    """The ref that was asked for first, where `ref` is the commit that it was at the time."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,14 @@ class Card:
     """What the runner's log showed so far; only while the tests run."""
     cancelled: Cancelled | None = None
     """Who stopped it from the chat."""
+    way: Way | None = None
+    """Its warm-up, step by step."""
+    until: float | None = None
+    """Until when it waits for a GPU, in Unix seconds; None where it does not wait."""
+    longer: Longer | None = None
+    """Who asked for that."""
+    offer: float | None = None
+    """The later limit that its button offers."""
 
 
 CI_LABEL = "gputest.bot/ci"
@@ -134,7 +146,7 @@ def asked_of(workflow: Workflow, settings: Settings) -> Asked:
     names, defaults = settings.parameters, settings.defaults
     models = expand_models(workflow.parameter(names.models), settings)
     pool_name = workflow.parameter(names.pool) or defaults.pool
-    pool = settings.pool(pool_name)
+    pool, request = settings.pool(pool_name), read_request(workflow)
     return Asked(
         models=models,
         all_models=set(models) == set(settings.model_names),
@@ -143,6 +155,7 @@ def asked_of(workflow: Workflow, settings: Settings) -> Asked:
         ref=workflow.parameter(names.ref) or defaults.ref,
         pool=pool_name,
         gpu=pool.gpu if pool else pool_name,
+        first_ref=request.ref if request is not None else "",
     )
 
 
@@ -187,6 +200,7 @@ def card_of(workflow: Workflow, settings: Settings, notes: tuple[str, ...] = (),
     if results is None and stage is Stage.FINISHING:
         found = results_of(workflow, settings)
         results = found if isinstance(found, Results) else None
+    waits = node if stage is Stage.WAITING else None
     return Card(
         short=short_name(workflow.metadata.name),
         name=workflow.metadata.name,
@@ -195,16 +209,19 @@ def card_of(workflow: Workflow, settings: Settings, notes: tuple[str, ...] = (),
         origin=origin_of(workflow),
         since=finished if stage is Stage.ENDED else since,
         detail=_detail(workflow, settings, stage, node),
-        behind=_behind(workflow) if stage is Stage.QUEUED else (),
+        behind=behind(workflow) if stage is Stage.QUEUED else (),
         lock=_lock(workflow) if stage is Stage.QUEUED else "",
         outcome=outcome,
-        commit=results.commit if results else "",
+        commit=results.commit if results and is_commit(results.commit) else "",
         seconds=_length(started, finished) if outcome else None,
         link=_link(workflow, settings),
         notes=notes,
         uid=workflow.metadata.uid,
         attempt=workflow.attempt,
         cancelled=read_cancelled(workflow),
+        until=shown_limit(workflow, waits, settings) if waits else None,
+        longer=read_longer(workflow) if waits else None,
+        offer=offer(workflow, waits, settings) if waits else None,
     )
 
 
@@ -215,7 +232,7 @@ def _length(started: datetime | None, finished: datetime | None) -> int | None:
     return int((finished - started).total_seconds())
 
 
-def _behind(workflow: Workflow) -> tuple[str, ...]:
+def behind(workflow: Workflow) -> tuple[str, ...]:
     """Who holds the locks: `namespace/workflow`, or with a node's id behind it (sync/manager.go)."""
     holders = [holder for w in workflow.waiting for holder in w.holders or [w.holder]]
     return tuple(dict.fromkeys(short_name(h.split("/")[1]) for h in holders if "/" in h))

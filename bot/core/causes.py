@@ -1,8 +1,8 @@
 """What ended a pod, in plain words.
 
 Argo hands on what the kubelet says of the containers: `main: OOMKilled (exit code 137)`, before 3.7 without the
-container's name, with the container's own message behind it; and it has words of its own for a pod that is gone
-(operator.go, inferFailedReason and podReconciliation).
+container's name, with the container's own message behind it; and it has words of its own for a pod that is gone, and
+from 4.0 on for one whose containers nobody saw end (operator.go, inferFailedReason and podReconciliation).
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ def in_plain_words(subject: str, message: str) -> str:
     """A clause on why this pod ended, such as `the test pod is gone: its node was lost …`."""
     if message == "pod deleted":
         return f"{subject} is gone: its node was lost, or somebody deleted it"
+    if message == "pod failed: neither main nor wait container completed successfully":
+        return f"{subject} failed without a word on how its containers ended: its node was lost, most likely"
     found = _CONTAINER.fullmatch(message.strip())
     if found is None:
         return f"{subject}: {message}"

@@ -7,18 +7,21 @@ two clicks at once, or one replayed, make one run.
 
 from __future__ import annotations
 
+from bot.core import policy
 from bot.core.again import Again
-from bot.core.asking import answer, ask, cancel, may_cancel, mended, repeated, rerun, slow_down, start
-from bot.core.card import card_of
+from bot.core.asking import answer, ask, cancel, may_cancel, mended, repeated, rerun, slow_down, start, wait_longer
+from bot.core.card import Stage, card_of
 from bot.core.commands import gputest
 from bot.core.dialogs import CancelDialog
 from bot.core.effects import Answer, Effect, OpenDialog
 from bot.core.errors import UserError
 from bot.core.events import Clicked, DialogSubmitted
-from bot.core.render import answers
+from bot.core.render import answers, warmup
 from bot.core.runs import Run
+from bot.core.settings import Right
 from bot.core.signing import DIALOG_SECONDS, Deed, Signed
 from bot.core.state import Asker, Asking, State
+from bot.core.waiting import read_longer
 
 
 def clicked(state: State, event: Clicked, now: float) -> list[Effect]:
@@ -42,6 +45,8 @@ def _clicked(state: State, asker: Asker, event: Clicked, now: float) -> list[Eff
             return _ask_cancel(state, asker, event, now)
         case Deed.RERUN:
             return _rerun(state, asker, event.signed)
+        case Deed.WAIT:
+            return _wait(state, asker, event.signed, now)
         case _:
             raise UserError("That is no button.")
 
@@ -73,6 +78,19 @@ def _rerun(state: State, asker: Asker, signed: Signed) -> list[Effect]:
     models = signed.parameters[names.models]
     again = Again(signed.parameters, signed.ref, 0, failed=False)
     return rerun(state, asker, again, f"rerun {signed.uid} {signed.attempt} {models}")
+
+
+def _wait(state: State, asker: Asker, signed: Signed, now: float) -> list[Effect]:
+    policy.check(state.settings, Right.RUN, asker.user_id, asker.channel_id)
+    run = _run(state, signed)
+    if card_of(run.workflow, state.settings).stage is not Stage.WAITING:
+        raise UserError(f"**{signed.short}** waits for no GPU any more.")
+    longer = read_longer(run.workflow)
+    if longer is not None and longer.until >= signed.until:
+        return answer(state, asker, warmup.waits_already(signed.short, longer.until, longer.user_name, state.settings))
+    if signed.until <= now:
+        raise UserError("That time is over; the card has the limit that holds now.")
+    return wait_longer(state, asker, run, signed.until, now)
 
 
 def _run(state: State, signed: Signed) -> Run:
@@ -117,6 +135,7 @@ def _start(state: State, asker: Asker, event: DialogSubmitted) -> list[Effect]:
     asked, errors = gputest.from_form(event.values, state.settings)
     if errors:
         return [Answer(asker.request_id, "", errors)]
-    return start(
-        state, asker, gputest.parameters(asked, state.settings), f"form {event.user_id} {event.signed.expires}"
-    )
+    parameters = gputest.parameters(asked, state.settings)
+    # the same form with other values is another run: it closes as if it had started what it says
+    identity = " ".join(["form", event.user_id, str(event.signed.expires), *parameters.values()])
+    return start(state, asker, parameters, identity)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bot.core.card import Card
+from bot.core.card import Card, Origin
 from bot.core.dialogs import CancelDialog, StartDialog
+from bot.core.history import Start
 from bot.core.memory import Patch
 from bot.core.signing import Signed
 
@@ -27,6 +28,8 @@ class Purpose(StrEnum):
     LET_GO = "let-go"
     SHUT_DOWN = "shut-down"
     CANCEL = "cancel"
+    WAIT_LONGER = "wait-longer"
+    GIVE_UP = "give-up"
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,8 @@ class SayInThread:
     parts: tuple[tuple[str, str], ...]
     unless: ExitPost | None = None
     """Where that post is found, the part called `notice` is not said: it would ring a second time."""
+    asker: Origin | None = None
+    """Whose name goes in front of the notice, as it is then: people are renamed while a run runs."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,40 @@ class CheckPosts:
     key: str
     card: Card | None
     since: float
+    post: str
+    """The card as it is known; it counts even where it does not show among the posts since then."""
+
+
+@dataclass(frozen=True)
+class ReadAlerts:
+    """Which alerts stand open in the chat, back to `since`? Done: them. Of doubles the oldest stays."""
+
+    id: str
+    channel: str
+    since: float
+
+
+@dataclass(frozen=True)
+class PostAlert:
+    """Say that something is wrong. Done: the post's id."""
+
+    id: str
+    channel: str
+    key: str
+    """Kind, subject and since, kept in the post's props."""
+    text: str
+
+
+@dataclass(frozen=True)
+class EditAlert:
+    """Say that it is over. Done: None. GONE where a person deleted it."""
+
+    id: str
+    post: str
+    key: str
+    text: str
+    over: float
+    """When it was over, in Unix seconds."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +170,62 @@ class SetSuspend:
     name: str
     suspend: bool
     annotations: dict[str, str]
+
+
+@dataclass(frozen=True)
+class MakePlaceholder:
+    """Create the pod that keeps a node of a pool up. Done: its name. The name is the request's: taken is done.
+
+    It asks for one GPU; `until`: when it ends, in Unix seconds; `seconds`: how long it may run.
+    """
+
+    id: str
+    namespace: str
+    name: str
+    pool: str
+    until: float
+    seconds: int
+    user: str
+    """Who asked for it."""
+
+
+@dataclass(frozen=True)
+class RemovePlaceholders:
+    """Delete the placeholders of a pool ("" for none), and all that have ended or were to end by `before`.
+
+    Done: the names of those that went.
+    """
+
+    id: str
+    namespace: str
+    pool: str
+    before: float
+    since: float | None = None
+    """Since when the pool was kept warm, for the answer to who ended it."""
+
+
+@dataclass(frozen=True)
+class KeepStart:
+    """Add a start to the history, if it is not there. Done: the history as it is now, as its text.
+
+    The start's run goes on whatever comes of it.
+    """
+
+    id: str
+    start: Start
+
+
+@dataclass(frozen=True)
+class KeepCosts:
+    """Write the record of costs: one merge patch of the ConfigMap's data over the version that was read.
+
+    `version`: "" to create it. Done: the version that it has then. CONFLICT where somebody wrote first.
+    """
+
+    id: str
+    version: str
+    data: dict[str, str | None]
+    """What changes; None for a key that goes."""
 
 
 @dataclass(frozen=True)
@@ -188,8 +283,15 @@ Effect = (
     | EditCard
     | SayInThread
     | CheckPosts
+    | ReadAlerts
+    | PostAlert
+    | EditAlert
     | SubmitWorkflow
     | SetSuspend
+    | MakePlaceholder
+    | RemovePlaceholders
+    | KeepCosts
+    | KeepStart
     | OpenDialog
     | FollowLog
     | StopFollowing

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from bot.core.alerts import AlertPost
 from bot.core.progress import Marker
 from bot.core.sightings import Sighting
 from bot.core.signing import Signed
@@ -115,6 +116,7 @@ class Trouble(StrEnum):
     CONFLICT = "conflict"  # somebody else wrote first; `latest` is how it is now
     GONE = "gone"  # the thing is not there any more
     EXISTS = "exists"  # the name is taken
+    FINAL = "final"  # it can never be done to this post, as the server is set up
     REFUSED = "refused"  # asking again the same way is pointless
     BUSY = "busy"  # nothing was done; later it may be
     UNCERTAIN = "uncertain"  # it may have been done: look before doing it again
@@ -122,10 +124,10 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True)
 class EffectDone:
-    """`value` is the object as it is now, the id of the post, or None."""
+    """`value` is the object as it is now, the id of the post, names of what was removed, open alerts, or None."""
 
     id: str
-    value: Workflow | CronWorkflow | str | None = None
+    value: Workflow | CronWorkflow | str | tuple[str, ...] | tuple[AlertPost, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,21 @@ class PoolsSeen:
     """A watch of nodes, pods, events or the autoscaler's status saw something."""
 
     what: Sighting
+
+
+@dataclass(frozen=True)
+class HistoryRead:
+    """The history of starts as it is kept; "" where there is none yet."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class CostsRead:
+    """The record of costs as it is kept; empty where there is none."""
+
+    data: dict[str, str]
+    version: str
 
 
 @dataclass(frozen=True)
@@ -185,6 +202,8 @@ Event = (
     | EffectFailed
     | MarkersRead
     | PoolsSeen
+    | CostsRead
+    | HistoryRead
     | Woke
     | Swept
 )

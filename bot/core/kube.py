@@ -146,8 +146,13 @@ class Waiting(Wire, frozen=True):
     message: str | None = None
 
 
+class Running(Wire, frozen=True):
+    started_at: str | None = None
+
+
 class ContainerState(Wire, frozen=True):
     waiting: Waiting | None = None
+    running: Running | None = None
 
 
 class ContainerStatus(Wire, frozen=True):
@@ -203,6 +208,7 @@ class ObjectReference(Wire, frozen=True):
     namespace: str = ""
     name: str = ""
     uid: str = ""
+    field_path: str | None = None  # of a kubelet's Event on a container: `spec.containers{main}`
 
 
 class KubeEvent(Wire, frozen=True):

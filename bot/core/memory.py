@@ -42,6 +42,7 @@ class Ended(msgspec.Struct, frozen=True):
     attempt: str
     verdict: str
     summary: str
+    by: str = ""  # id of the user who stopped it from the chat; a retry takes that from the Workflow
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -51,6 +52,7 @@ class Memory(msgspec.Struct, frozen=True):
     name: str
     channel: str
     claimed_at: float  # Unix seconds
+    since: float = 0.0  # Unix seconds of the first claim, where another card was posted since; 0 where it is the same
     v: int = 1
     gen: int = 1
     post: str = ""
@@ -58,6 +60,11 @@ class Memory(msgspec.Struct, frozen=True):
     reported: str = ""  # the attempt whose end was said last
     seen: str = ""  # the attempt that was last seen alive
     missed: str = ""  # the attempt before which one ended unseen
+
+    @property
+    def first_claimed_at(self) -> float:
+        """Since when there may be a card, in Unix seconds."""
+        return self.since or self.claimed_at
 
     def ended(self, attempt: str) -> Ended | None:
         """The journaled end of that attempt, None where it was not journaled."""
@@ -85,6 +92,7 @@ class Request(msgspec.Struct, frozen=True):
     user_id: str
     user_name: str
     channel: str
+    ref: str = ""  # as it was asked for first, where the run has its commit in its place
 
 
 class Cancelled(msgspec.Struct, frozen=True):
@@ -94,6 +102,11 @@ class Cancelled(msgspec.Struct, frozen=True):
     user_id: str
     user_name: str
     at: float  # Unix seconds
+
+
+def renamed(request: str, name: str) -> str:
+    """The same request's text for a Workflow of another name."""
+    return write(msgspec.structs.replace(_REQUEST.decode(request), name=name))
 
 
 def clip(text: str, limit: int) -> str:

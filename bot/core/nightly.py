@@ -15,7 +15,7 @@ SWITCHED = "gputest.bot/switched"
 
 
 class Switched(msgspec.Struct, frozen=True):
-    """Who switched the nightly run. It speaks of the present only while `suspend` is the flag's value."""
+    """Who switched the nightly run last by a command. While `suspend` is not the flag's value, something else did."""
 
     user: str
     at: float
@@ -75,7 +75,7 @@ def _switched(cron: CronWorkflow) -> Switched | None:
         switched = _DECODER.decode((cron.metadata.annotations or {}).get(SWITCHED, ""))
     except (msgspec.ValidationError, msgspec.DecodeError):
         return None
-    return switched if switched.suspend == cron.suspended and 0 < switched.at < _FAR else None
+    return switched if 0 < switched.at < _FAR else None
 
 
 _FAR = 32503680000.0  # the year 3000: what is beyond can't be shown in every zone

@@ -57,6 +57,19 @@ def check_run(settings: Settings, user_id: str, channel_id: str, wanted: dict[st
         raise UserError(text + _who_could(settings, wanted, channel_id), best)
 
 
+def check_warm(settings: Settings, user_id: str, channel_id: str, pool: str) -> None:
+    """Whether the user may keep that pool warm here, or let it cool: a role has to allow both the deed and the pool.
+
+    Raises:
+        UserError: not allowed; the text says who could.
+    """
+    check(settings, Right.WARM, user_id, channel_id)
+    mine = [role for role in roles_of(settings, user_id, channel_id) if Right.WARM in role.may]
+    if not any(_may_pool(role, pool) for role in mine):
+        able = [role for role in settings.roles if Right.WARM in role.may and _may_pool(role, pool)]
+        raise UserError(f"Pool {code(pool, 60)} is not for you to keep warm.{_named(able, channel_id)}")
+
+
 def may_ref(role: Role, ref: str) -> bool:
     """Whether a role may run that ref; patterns as a shell has them."""
     return any(fnmatchcase(ref, pattern) for pattern in role.refs)
@@ -145,4 +158,5 @@ _DEEDS = {
     Right.CANCEL: "cancel runs",
     Right.NIGHTLY: "switch the nightly run",
     Right.LOOK: "look at runs",
+    Right.WARM: "keep GPUs warm",
 }

@@ -71,8 +71,14 @@ class Pools:
     nodes: dict[str, PoolNode] = field(default_factory=dict)
     pods: dict[str, GpuPod] = field(default_factory=dict)
     """Pods that ask for GPUs, by uid."""
+    placeholders: dict[str, GpuPod] = field(default_factory=dict)
+    """Those of them that do no work and give way, by uid."""
     holders: dict[str, set[str]] = field(default_factory=dict)
     """uids of the pods with GPUs on each node."""
+    of_workflow: dict[str, set[str]] = field(default_factory=dict)
+    """uids of the pods with GPUs of each workflow, by namespace and name."""
+    gpu_since: dict[str, float] = field(default_factory=dict)
+    """Nodes whose GPU was seen to come, and when: no field of a node tells it."""
     notes: OrderedDict[str, dict[str, Note]] = field(default_factory=OrderedDict)
     """The newest Event of each reason, by the uid of its pod or the name of what else it is about."""
     sights: dict[Source, Sight] = field(default_factory=dict)
@@ -107,7 +113,10 @@ def observe(pools: Pools, seen: Sighting, now: float) -> None:
             for note in seen.notes:
                 _take_note(pools, note)
         case NodeSeen():
-            (_drop_node if seen.gone else _take_node)(pools, seen.node)
+            if seen.gone:
+                _drop_node(pools, seen.node)
+            else:
+                _take_node(pools, seen.node, now)
         case PodSeen():
             (_drop_pod if seen.gone else _take_pod)(pools, seen.pod, now)
         case NoteSeen():
@@ -126,7 +135,7 @@ def _list_nodes(pools: Pools, seen: NodesListed) -> None:
     for node in [node for name, node in pools.nodes.items() if name not in present]:
         _drop_node(pools, node)
     for node in seen.nodes:
-        _take_node(pools, node)
+        _take_node(pools, node, None)
 
 
 def _list_pods(pools: Pools, seen: PodsListed, now: float) -> None:
@@ -138,7 +147,13 @@ def _list_pods(pools: Pools, seen: PodsListed, now: float) -> None:
         _take_pod(pools, pod, now)
 
 
-def _take_node(pools: Pools, node: PoolNode) -> None:
+def _take_node(pools: Pools, node: PoolNode, now: float | None) -> None:
+    """`now`: None for one of a list, which may have been so for long."""
+    held = pools.nodes.get(node.metadata.name)
+    if not node.gpus:
+        pools.gpu_since.pop(node.metadata.name, None)
+    elif now is not None and (held is None or not held.gpus):
+        pools.gpu_since[node.metadata.name] = now
     pools.nodes[node.metadata.name] = node
     if node.group and node.pool:
         pools.group_pools[node.group] = node.pool
@@ -147,6 +162,7 @@ def _take_node(pools: Pools, node: PoolNode) -> None:
 def _drop_node(pools: Pools, node: PoolNode) -> None:
     pools.nodes.pop(node.metadata.name, None)
     pools.idle_since.pop(node.metadata.name, None)
+    pools.gpu_since.pop(node.metadata.name, None)
 
 
 def _take_pod(pools: Pools, pod: GpuPod, now: float) -> None:
@@ -157,6 +173,10 @@ def _take_pod(pools: Pools, pod: GpuPod, now: float) -> None:
     if held is not None and held.node != pod.node:
         _let_go(pools, held)
     pools.pods[pod.metadata.uid] = pod
+    if pod.until is not None:
+        pools.placeholders[pod.metadata.uid] = pod
+    if pod.workflow:
+        pools.of_workflow.setdefault(workflow_key(pod.metadata.namespace, pod.workflow), set()).add(pod.metadata.uid)
     if pod.node:
         pools.holders.setdefault(pod.node, set()).add(pod.metadata.uid)
         pools.idle_since.pop(pod.node, None)
@@ -168,7 +188,13 @@ def _take_pod(pools: Pools, pod: GpuPod, now: float) -> None:
 def _drop_pod(pools: Pools, gone: GpuPod, now: float) -> None:
     uid = gone.metadata.uid
     pod = pools.pods.pop(uid, None)
+    pools.placeholders.pop(uid, None)
     pools.notes.pop(uid, None)
+    if pod is not None and pod.workflow:
+        key = workflow_key(pod.metadata.namespace, pod.workflow)
+        pools.of_workflow[key].discard(uid)
+        if not pools.of_workflow[key]:
+            del pools.of_workflow[key]
     if pod is not None and pod.node and not _let_go(pools, pod):
         pools.idle_since[pod.node] = now
 
@@ -254,15 +280,29 @@ def _hide(pools: Pools, source: Source) -> None:
         case Source.NODES:
             pools.nodes.clear()
             pools.idle_since.clear()
+            pools.gpu_since.clear()
         case Source.PODS:
             pools.pods.clear()
+            pools.placeholders.clear()
             pools.holders.clear()
+            pools.of_workflow.clear()
         case Source.EVENTS:
             pools.notes.clear()
         case Source.AUTOSCALER:
             pools.status = pools.status_text = pools.status_at = None
         case _:
             assert_never(source)
+
+
+def workflow_key(namespace: str, name: str) -> str:
+    """What a workflow is called in `Pools.of_workflow`."""
+    return f"{namespace}/{name}"
+
+
+def pods_of(pools: Pools, namespace: str, workflow: str) -> list[GpuPod]:
+    """The pods with GPUs of a workflow that have not ended, oldest first."""
+    uids = pools.of_workflow.get(workflow_key(namespace, workflow), ())
+    return sorted((pools.pods[uid] for uid in uids), key=lambda pod: (pod.created or 0.0, pod.metadata.uid))
 
 
 def _moment(at: float | None) -> datetime | None:

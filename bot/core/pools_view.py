@@ -7,11 +7,12 @@ not called free, and a node group whose pool is not known stays by itself.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bot.core.autoscaler import AutoscalerStatus, NodeGroup, ScaleError, shorten
 from bot.core.card import Card, Origin, Stage, short_name
+from bot.core.history import History, Usual
 from bot.core.pools import GroupError, Pools, Sight
 from bot.core.scheduling import ScaleUp, read_scale_up
 from bot.core.settings import Pool, Settings
@@ -39,6 +40,8 @@ class Who:
     origin: Origin | None = None
     namespace: str = ""
     """Of a pod that is none of our runs."""
+    until: float | None = None
+    """Of a placeholder: until when it keeps the node up."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,8 @@ class PoolView:
     groups: tuple[NodeGroup, ...]
     errors: tuple[tuple[str, GroupError], ...]
     """Last error of its groups, by the group's name."""
+    usual: Usual = field(default_factory=Usual)
+    """What a start takes as it is now: a warm one where a node is ready, else a cold one."""
 
 
 @dataclass(frozen=True)
@@ -150,13 +155,16 @@ class _Look:
     placed: Mapping[str, Sequence[GpuPod]]
     """Pods that hold GPUs, by pool."""
     now: float
+    history: History
 
     @property
     def sees_pods(self) -> bool:
         return self.pools.sight(Source.PODS) in {Sight.EVERYWHERE, Sight.OURS}
 
 
-def view(pools: Pools, cards: Sequence[Card], settings: Settings, now: float) -> GpuView:
+def view(
+    pools: Pools, cards: Sequence[Card], settings: Settings, now: float, history: History | None = None
+) -> GpuView:
     """What is to be said of the GPUs now. `cards`: the runs under way, oldest first."""
     placed: dict[str, list[GpuPod]] = {}
     for pod in pools.pods.values():
@@ -164,7 +172,7 @@ def view(pools: Pools, cards: Sequence[Card], settings: Settings, now: float) ->
             placed.setdefault(_pool_of(pools, pod), []).append(pod)
     names = _pool_names(pools, settings, placed)
     groups = _group_pools(pools, settings, names)
-    look = _Look(pools, {card.name: card for card in cards}, settings, groups, placed, now)
+    look = _Look(pools, {card.name: card for card in cards}, settings, groups, placed, now, history or History())
     asking = sorted(
         (pod for pod in pools.pods.values() if pod.standing is not Standing.PLACED and not pod.ending),
         key=lambda pod: (pod.created or 0.0, pod.metadata.name),
@@ -227,10 +235,11 @@ def _pool_view(look: _Look, name: str) -> PoolView:
     wanted = any(pod.waits_for_node and pod.pool == name and _on_its_way(look, pod) for pod in pools.pods.values())
     configured = settings.pool(name)
     free = sum(max(0, v.gpus - v.used) for v in views if v.state is NodeState.READY)
+    warmth = _warmth(pools, views, groups, wanted=wanted)
     return PoolView(
         name=name,
         gpu=configured.gpu if configured else name,
-        warmth=_warmth(pools, views, groups, wanted=wanted),
+        warmth=warmth,
         nodes=views,
         max_nodes=_largest(configured, groups),
         total=sum(node.gpus for node in nodes),
@@ -240,6 +249,7 @@ def _pool_view(look: _Look, name: str) -> PoolView:
         users=tuple(_user(look, pod) for pod in holders) if look.sees_pods else _users_by_card(look, name),
         groups=groups,
         errors=tuple((group, error) for group, error in pools.errors.items() if look.groups.get(group) == name),
+        usual=look.history.usual(name, cold=warmth is not Warmth.WARM),
     )
 
 
@@ -306,7 +316,7 @@ def _who(look: _Look, pod: GpuPod) -> Who:
     if card is not None and pod.metadata.namespace == look.settings.namespace:
         return _who_card(card)
     name = short_name(pod.workflow) if pod.workflow else pod.metadata.name
-    return Who(name, namespace=pod.metadata.namespace)
+    return Who(name, namespace=pod.metadata.namespace, until=pod.until)
 
 
 def _who_card(card: Card) -> Who:

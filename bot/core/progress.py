@@ -10,17 +10,24 @@ Results are never read from here: a log can be cut, repeated or forged by whatev
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import msgspec
 
-from bot.core.results import RED, SHARED, SuiteStatus
+from bot.core.results import RED, SHARED, SuiteStatus, is_commit
 
 PREFIX = "##gputest "
 """What a marker line starts with, after the container's own prefix is gone."""
 
 MAX_LINE = 64 * 1024
 """Longest marker line, in characters."""
+
+MAX_MODELS, MAX_RED = 200, 500
+"""Models kept of a run, and failed tests of a model: the tests may print anything as a marker."""
+
+MAX_NAME = 200
+"""Characters kept of the name of a failed test."""
 
 
 class Marker(msgspec.Struct, frozen=True):
@@ -72,29 +79,34 @@ class Progress:
         return next((model for model in self.models if model.name == name), None)
 
 
-def advance(progress: Progress, marker: Marker) -> Progress:
-    """The progress after one more marker. A marker that comes again changes nothing that counts."""
+def advance(progress: Progress, marker: Marker, asked: Collection[str] = ()) -> Progress:
+    """The progress after one more marker. A marker that comes again changes nothing that counts.
+
+    `asked`: the models that the run was asked for, empty where nobody knows; others are not kept.
+    """
     match marker.event:
-        case "resolved":
+        case "resolved" if is_commit(marker.commit):
             return replace(progress, commit=marker.commit)
         case "compiled":
             return replace(progress, compiled=True)
-        case "suite_started" if marker.model != SHARED:
-            return _with_model(progress, marker, running=True)
-        case "suite_finished" if marker.model != SHARED:
-            return _with_model(progress, marker, running=False)
+        case "suite_started" | "suite_finished" if marker.model != SHARED and (not asked or marker.model in asked):
+            return _with_model(progress, marker, running=marker.event == "suite_started")
         case _:
             return progress
 
 
 def _with_model(progress: Progress, marker: Marker, *, running: bool) -> Progress:
-    old = progress.model(marker.model) or ModelProgress(marker.model)
+    models = list(progress.models)
+    index = next((i for i, model in enumerate(models) if model.name == marker.model), len(models))
+    if index == MAX_MODELS:
+        return progress
+    old = models[index] if index < len(models) else ModelProgress(marker.model)
     passed, red = old.passed, old.red
     if not running and marker.status is SuiteStatus.PASSED:
         passed += 1
     if not running and marker.status in RED:
-        red = tuple(dict.fromkeys([*red, *(marker.failed_tests or [marker.suite])]))
-    new = ModelProgress(marker.model, passed, red, running)
-    others = tuple(replace(model, running=False) for model in progress.models if model.name != marker.model)
-    index = next((i for i, model in enumerate(progress.models) if model.name == marker.model), len(others))
-    return replace(progress, compiled=True, models=(*others[:index], new, *others[index:]))
+        names = (name[:MAX_NAME] for name in marker.failed_tests or [marker.suite])
+        red = tuple(dict.fromkeys([*red, *names]))[:MAX_RED]
+    others = [replace(model, running=False) if model.running else model for model in models]
+    others[index : index + 1] = [ModelProgress(marker.model, passed, red, running)]
+    return replace(progress, compiled=True, models=tuple(others))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import assert_never
 
-from bot.core import asking, clicking, pools, runs
+from bot.core import alerting, asking, clicking, cost_keeping, pools, runs, warming
 from bot.core.again import everything, what_failed
 from bot.core.card import card_of
-from bot.core.effects import Effect, StopFollowing, WakeAt
+from bot.core.effects import Effect, KeepStart, StopFollowing, WakeAt
 from bot.core.events import (
     Clicked,
     CommandTyped,
+    CostsRead,
     CronWorkflowChanged,
     CronWorkflowDeleted,
     CronWorkflowsListed,
@@ -19,6 +23,7 @@ from bot.core.events import (
     EffectDone,
     EffectFailed,
     Event,
+    HistoryRead,
     Installed,
     LeaseLost,
     LeaseWon,
@@ -31,10 +36,16 @@ from bot.core.events import (
     WorkflowsListed,
     WorkflowsSeen,
 )
+from bot.core.history import merged, read
 from bot.core.memory import read_memory
 from bot.core.runs import Moment, Run
+from bot.core.sightings import Sighting
 from bot.core.state import EndedRun, Parting, State
+from bot.core.warmup import finished
 from bot.core.workflow import CronWorkflow, Workflow, instant
+
+LATE_EVENT = 30.0
+"""Seconds for which the Event of an image may come after the start of its container."""
 
 WAKE_RUN = "run:"
 """Prefix of the wake-up keys of runs."""
@@ -50,18 +61,21 @@ def react(state: State, event: Event, now: float) -> list[Effect]:
             state.leader = True
             for run in state.runs.values():
                 runs.doubt(run)
-            return _all_runs(state, now)
+            others = (warming.won(state, now), cost_keeping.won(state, now), alerting.won(state, now))
+            return [*_all_runs(state, now), *chain.from_iterable(others)]
         case LeaseLost():
             state.leader = False
+            cost_keeping.lost(state)
+            alerting.lost(state)
             return [StopFollowing(run.uid) for run in state.runs.values() if run.followed]
         case WorkflowsSeen():
-            return [effect for workflow in event.workflows for effect in _changed(state, workflow, now)]
+            return _take_in(state, event.workflows, now)
         case WorkflowsListed():
-            return _listed(state, event.uids, now)
+            return [*_listed(state, event.uids, now), *alerting.plan(state, now)]
         case WorkflowChanged():
-            return _changed(state, event.workflow, now)
+            return [*_changed(state, event.workflow, now), *alerting.plan(state, now)]
         case WorkflowDeleted():
-            return _deleted(state, event.workflow, now)
+            return [*_deleted(state, event.workflow, now), *alerting.plan(state, now)]
         case CronWorkflowsListed():
             state.nightly.crons = {cron.metadata.name: cron for cron in event.crons}
             state.nightly.listed = True
@@ -83,46 +97,78 @@ def react(state: State, event: Event, now: float) -> list[Effect]:
         case MarkersRead():
             return _read(state, event, now)
         case PoolsSeen():
-            pools.observe(state.pools, event.what, now)
+            return _pools_seen(state, event.what, now)
+        case CostsRead():
+            return cost_keeping.took(state, event, now)
+        case HistoryRead():
+            _learn(state, event.text)
             return []
         case Woke():
             return _woke(state, event.key, now)
         case Swept():
-            return _swept(state, now)
+            return [*_swept(state, now), *alerting.swept(state, now)]
         case _:
             assert_never(event)
 
 
 def set_aside(state: State, event: Event) -> None:
     """An event could not be digested: leave its run alone until the next sweep, so that the loop goes on."""
-    uid = ""
+    run: Run | None = None
     if isinstance(event, WorkflowChanged | WorkflowDeleted):
-        uid = event.workflow.metadata.uid
+        _put_aside(state, event.workflow)
     elif isinstance(event, EffectDone | EffectFailed):
-        uid = next((u for u, run in state.runs.items() if run.waits_for == event.id), "")
+        run = next((run for run in state.runs.values() if run.waits_for == event.id), None)
     elif isinstance(event, Woke):
-        uid = event.key.removeprefix(WAKE_RUN)
-    if uid:
-        state.aside.add(uid)
-        state.runs.pop(uid, None)
+        run = state.runs.get(event.key.removeprefix(WAKE_RUN))
+    elif isinstance(event, MarkersRead):
+        run = state.runs.get(event.uid)
+    if run is not None:
+        _put_aside(state, run.workflow)
+
+
+def _put_aside(state: State, workflow: Workflow) -> None:
+    state.aside[workflow.metadata.uid] = workflow
+    state.runs.pop(workflow.metadata.uid, None)
+
+
+def _guarded(state: State, workflow: Workflow, step: Callable[[], list[Effect]]) -> list[Effect]:
+    """The step of one run among many. One that can't be digested is set aside and takes no other with it."""
+    try:
+        return step()
+    except Exception as error:  # noqa: BLE001  # whatever it is, the other runs go on
+        _put_aside(state, workflow)
+        state.broken.append((workflow.metadata.name, error))
+        return []
+
+
+def _take_in(state: State, workflows: Iterable[Workflow], now: float) -> list[Effect]:
+    effects: list[Effect] = []
+    for workflow in workflows:
+        effects += _guarded(state, workflow, partial(_changed, state, workflow, now))
+    return effects
 
 
 def _moment(state: State, now: float) -> Moment:
-    return Moment(now, state.settings, state.installed_at, state.new_id())
+    return Moment(now, state.settings, state.installed_at, state.new_id(), state.history)
 
 
 def _listed(state: State, uids: frozenset[str], now: float) -> list[Effect]:
     state.listed = True
     effects: list[Effect] = []
-    for uid in [uid for uid in state.runs if uid not in uids]:
-        effects += _deleted(state, state.runs[uid].workflow, now)
+    state.aside = {uid: workflow for uid, workflow in state.aside.items() if uid in uids}
+    for run in [run for uid, run in state.runs.items() if uid not in uids]:
+        effects += _guarded(state, run.workflow, partial(_deleted, state, run.workflow, now))
     return effects
 
 
 def _changed(state: State, workflow: Workflow, now: float) -> list[Effect]:
     uid = workflow.metadata.uid
-    if not runs.is_ours(workflow, state.settings) or uid in state.aside:
+    if not runs.is_ours(workflow, state.settings):
         return []
+    if uid in state.aside:
+        state.aside[uid] = workflow
+        return []
+    cost_keeping.learn(state, workflow)
     run = state.runs.get(uid)
     if run is None:
         if not runs.is_owed(workflow, state.installed_at):
@@ -137,6 +183,7 @@ def _changed(state: State, workflow: Workflow, now: float) -> list[Effect]:
 
 
 def _deleted(state: State, workflow: Workflow, now: float) -> list[Effect]:
+    state.aside.pop(workflow.metadata.uid, None)
     run = state.runs.get(workflow.metadata.uid)
     if run is None:
         return []
@@ -145,11 +192,28 @@ def _deleted(state: State, workflow: Workflow, now: float) -> list[Effect]:
     return _advance(state, run, now)
 
 
+def _pools_seen(state: State, seen: Sighting, now: float) -> list[Effect]:
+    cost_keeping.before(state, seen, now)
+    pools.observe(state.pools, seen, now)
+    return [
+        *_on_their_way(state, seen, now),
+        *warming.saw(state, seen, now),
+        *cost_keeping.after(state, seen, now),
+        *alerting.plan(state, now),
+    ]
+
+
 def _woke(state: State, key: str, now: float) -> list[Effect]:
     state.wakes.pop(key, None)
     run = state.runs.get(key.removeprefix(WAKE_RUN)) if key.startswith(WAKE_RUN) else None
     if run is not None:
         return _advance(state, run, now)
+    if key == warming.WAKE_WARM:
+        return warming.look(state, now)
+    if key == cost_keeping.WAKE_COST:
+        return cost_keeping.woke(state, now)
+    if key == alerting.WAKE_ALERTS:
+        return alerting.woke(state, now)
     return asking.woke(state, key)
 
 
@@ -157,14 +221,14 @@ def _read(state: State, event: MarkersRead, now: float) -> list[Effect]:
     run = state.runs.get(event.uid)
     if run is None or run.followed != event.attempt:
         return []
-    runs.learn(run, event.markers)
+    runs.learn(run, event.markers, state.settings)
     return _advance(state, run, now)
 
 
 def _all_runs(state: State, now: float) -> list[Effect]:
     effects: list[Effect] = []
     for run in list(state.runs.values()):
-        effects += _advance(state, run, now)
+        effects += _guarded(state, run.workflow, partial(_advance, state, run, now))
     return effects
 
 
@@ -174,11 +238,20 @@ def _answered(state: State, event: EffectDone | EffectFailed, now: float) -> lis
         if isinstance(event, EffectDone):
             effects += _created(state, event.value, now)
         return effects
+    if event.id in state.keeping.values():
+        return _kept(state, event)
+    if event.id == state.cooling:
+        return warming.removed(state, event, now)
+    if event.id == state.costs.writing:
+        return cost_keeping.answered(state, event, now)
+    step = state.alerts.pending
+    if step is not None and event.id == step.id:
+        return alerting.answered(state, step, event, now)
     run = next((run for run in state.runs.values() if run.waits_for == event.id), None)
     if run is None:
         return []  # a late result of something that was given up
     if isinstance(event, EffectDone):
-        runs.done(run, event, now)
+        runs.done(run, event, _moment(state, now))
     else:
         runs.failed(run, event, _moment(state, now))
     return _advance(state, run, now)
@@ -194,6 +267,7 @@ def _created(state: State, value: object, now: float) -> list[Effect]:
 
 def _advance(state: State, run: Run, now: float) -> list[Effect]:
     """The next step of a run, its wake-up, or its end in our memory."""
+    runs.look_at_warmup(run, state.pools, state.settings)
     if not state.leader:
         if run.gone or not runs.is_owed(run.workflow, state.installed_at):
             return _forget(state, run, now)
@@ -203,6 +277,7 @@ def _advance(state: State, run: Run, now: float) -> list[Effect]:
         return _forget(state, run, now)
     followed = runs.follow(run, moment)
     effects: list[Effect] = [followed] if followed is not None else []
+    effects += _keep(state, run, now)
     effect = runs.next_effect(run, moment)
     if effect is not None:
         return [effect, *effects]
@@ -214,24 +289,64 @@ def _advance(state: State, run: Run, now: float) -> list[Effect]:
     return [*effects, WakeAt(key, when)]
 
 
+def _on_their_way(state: State, seen: Sighting, now: float) -> list[Effect]:
+    """Look again at the runs that wait for what was seen."""
+    effects: list[Effect] = []
+    for run in list(state.runs.values()):
+        if runs.concerns(run, seen, state.pools):
+            effects += _guarded(state, run.workflow, partial(_advance, state, run, now))
+    return effects
+
+
+def _keep(state: State, run: Run, now: float) -> list[Effect]:
+    """Add the start of a run to the history, once, when all is known of it that will be."""
+    warmup = run.warmup
+    if warmup is None or warmup.start is None or state.history.start(run.uid, warmup.attempt) is not None:
+        return []
+    start, key = finished(warmup, run.uid), (run.uid, warmup.attempt)
+    more = warmup.image is None and warmup.sees_events and not run.workflow.ended and now < warmup.start + LATE_EVENT
+    if start is None or key in state.keeping or more:
+        return []
+    state.keeping[key] = state.new_id()
+    return [KeepStart(state.keeping[key], start)]
+
+
+def _kept(state: State, event: EffectDone | EffectFailed) -> list[Effect]:
+    key = next(key for key, effect in state.keeping.items() if effect == event.id)
+    if isinstance(event, EffectDone):
+        del state.keeping[key]
+        _learn(state, str(event.value))
+    else:
+        state.keeping[key] = ""  # again at the next sweep
+    return []
+
+
+def _learn(state: State, text: str) -> None:
+    """Take in the history as it is kept. What was learned before stays: an older text may come late."""
+    starts = merged(state.history.starts.values(), read(text))
+    state.history.starts = {start.key: start for start in starts}
+
+
 def _swept(state: State, now: float) -> list[Effect]:
     """Compare everything held with what is stored, and look once more at what was let go a while ago."""
-    state.aside.clear()
+    put_aside, state.aside = state.aside, {}
+    state.keeping = {key: effect for key, effect in state.keeping.items() if effect}
     for run in state.runs.values():
         run.check = True
     state.partings = {uid: parting for uid, parting in state.partings.items() if now < parting.until}
+    again = _take_in(state, put_aside.values(), now)
     if not state.leader:
-        return []
+        return again
     partings = [parting for uid, parting in state.partings.items() if uid not in state.runs]
-    looks: list[Effect] = [runs.check_posts(state.new_id(), parting.memory, None) for parting in partings]
-    return _all_runs(state, now) + looks
+    looks: list[Effect] = [runs.check_parted(state.new_id(), part.memory, part.since) for part in partings]
+    return again + _all_runs(state, now) + looks
 
 
 def _part(state: State, workflow: Workflow, until: float, now: float) -> None:
     """Keep an eye on a run that was let go."""
     memory, known = read_memory(workflow), state.partings.get(workflow.metadata.uid)
     if memory is not None and memory.post and now < until and (known is None or known.until < until):
-        state.partings[workflow.metadata.uid] = Parting(memory, until)
+        state.partings[workflow.metadata.uid] = Parting(memory, until, runs.look_back(workflow, memory))
 
 
 def _forget(state: State, run: Run, now: float) -> list[Effect]:

@@ -6,7 +6,9 @@ it is unknown. The document's JSON Schema stands in deploy/argo/results.schema.j
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 
@@ -35,6 +37,11 @@ RAN = frozenset({SuiteStatus.PASSED, SuiteStatus.FAILED, SuiteStatus.TIMED_OUT, 
 """A suite of these got as far as testing."""
 
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
+Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=1e9)]
+Small = Annotated[int, msgspec.Meta(ge=-(10**9), le=10**9)]
+
+
 class Suite(msgspec.Struct, frozen=True):
     """One `cargo test` call of the matrix."""
 
@@ -43,14 +50,25 @@ class Suite(msgspec.Struct, frozen=True):
     status: SuiteStatus
     scope: str = ""
     reason: str = ""
-    exit_code: int | None = None
-    passed: int = 0
-    failed: int = 0
-    ignored: int = 0
-    filtered: int = 0
-    seconds: float = 0.0
+    exit_code: Small | None = None
+    passed: Count = 0
+    failed: Count = 0
+    ignored: Count = 0
+    filtered: Count = 0
+    seconds: Seconds = 0.0
     failed_tests: list[str] = []
     tail: str = ""
+
+    @property
+    def counted(self) -> Suite:
+        """The same as far as it can be believed: a pass with a failure in it is none, nor one in which nothing ran."""
+        if self.status is not SuiteStatus.PASSED:
+            return self
+        if self.failed or self.failed_tests or self.exit_code:
+            return msgspec.structs.replace(self, status=SuiteStatus.FAILED)
+        if not self.passed and (self.filtered or self.ignored):
+            return msgspec.structs.replace(self, status=SuiteStatus.UNKNOWN, reason=self.reason or "no test ran")
+        return self
 
     @property
     def interrupted(self) -> bool:
@@ -62,12 +80,12 @@ class BuildError(msgspec.Struct, frozen=True):
     kind: str = "compile"
     message: str = ""
     file: str = ""
-    line: int | None = None
+    line: Small | None = None
 
 
 class Build(msgspec.Struct, frozen=True):
     status: str = "passed"
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
     errors: list[BuildError] = []
 
 
@@ -80,12 +98,12 @@ class Gpu(msgspec.Struct, frozen=True):
 class Results(msgspec.Struct, frozen=True):
     """The whole document; `complete` is false while suites are still to come."""
 
-    version: int
+    version: Annotated[int, msgspec.Meta(ge=-(10**18), le=10**18)]
     models: list[str] = []
     ref: str = ""
     commit: str = ""
     scope: str = ""
-    epochs: int | None = None
+    epochs: Small | None = None
     gpu: Gpu | None = None
     build: Build | None = None
     suites: list[Suite] = []
@@ -97,6 +115,14 @@ class Results(msgspec.Struct, frozen=True):
         listed = {suite.model for suite in self.suites}
         open_ones = any(suite.status is SuiteStatus.UNKNOWN or suite.interrupted for suite in self.suites)
         return open_ones and bool(self.models) and listed.issuperset(self.models)
+
+
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+
+
+def is_commit(text: str) -> bool:
+    """Whether it is a commit's name; whatever else stands there is not handed on to Git."""
+    return _COMMIT.fullmatch(text) is not None
 
 
 class NoResults(msgspec.Struct, frozen=True):

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.core.settings import Settings
+from bot.core.settings import Right, Settings
+
+WARM_FILE = "deploy/bot/rbac-warm.yaml"
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,8 @@ class OwnObjects:
     namespace: str
     lease: str
     config_map: str
+    history: str
+    costs: str
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class Access:
     """What does not work without."""
     name: str = ""
     optional: bool = False
+    file: str = "deploy/bot/rbac.yaml"
+    """What grants it."""
 
 
 def rights(settings: Settings, own: OwnObjects) -> tuple[Access, ...]:
@@ -46,6 +52,32 @@ def rights(settings: Settings, own: OwnObjects) -> tuple[Access, ...]:
         Access("", "pods/log", ("get",), runs, "progress of the tests", optional=True),
         Access(leases, "leases", ("get", "update"), own.namespace, "one replica that speaks", own.lease),
         Access("", "configmaps", ("get", "patch"), own.namespace, "what is kept over a restart", own.config_map),
+        Access(
+            "",
+            "configmaps",
+            ("get", "list", "watch", "patch"),
+            own.namespace,
+            "how long starts usually take",
+            own.history,
+            optional=True,
+        ),
+        Access(
+            "",
+            "configmaps",
+            ("list", "watch", "patch"),
+            own.namespace,
+            "what nodes cost, over a restart",
+            own.costs,
+            optional=True,
+        ),
         Access(leases, "leases", ("create",), own.namespace, "the first start"),
         Access("", "configmaps", ("create",), own.namespace, "the first start"),
+        *_keeping_warm(settings),
     )
+
+
+def _keeping_warm(settings: Settings) -> tuple[Access, ...]:
+    """What deploy/bot/rbac-warm.yaml grants; nobody needs it where no role may keep nodes warm."""
+    if not any(Right.WARM in role.may for role in settings.roles):
+        return ()
+    return (Access("", "pods", ("create", "delete"), settings.namespace, "/gpu warm", optional=True, file=WARM_FILE),)

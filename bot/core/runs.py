@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from bot.core.card import Card, OriginKind, Stage, card_of, origin_of, stage_of, wants_posts
+from bot.core import warmup
+from bot.core.card import Card, OriginKind, Stage, asked_of, behind, card_of, origin_of, stage_of, wants_posts
 from bot.core.effects import (
     CheckPosts,
     EditCard,
@@ -31,6 +32,7 @@ from bot.core.effects import (
     StopFollowing,
 )
 from bot.core.events import EffectDone, EffectFailed, Trouble
+from bot.core.history import History
 from bot.core.memory import (
     FINALIZER,
     Ended,
@@ -44,10 +46,23 @@ from bot.core.memory import (
     release_patch,
     shutdown_patch,
 )
+from bot.core.pools import Pools, Sight, pods_of
 from bot.core.progress import Marker, Progress, advance
 from bot.core.render.thread import Part, failure_parts, notice, summary
 from bot.core.settings import Settings
+from bot.core.sightings import (
+    NodeSeen,
+    NodesListed,
+    NoteSeen,
+    NotesListed,
+    PodSeen,
+    PodsListed,
+    Sighting,
+    Source,
+)
 from bot.core.verdict import exit_step_said
+from bot.core.waiting import GaveUp, give_up_patch, limit
+from bot.core.warmup import Warmup, Way, late_at
 from bot.core.workflow import Workflow, instant
 
 RunEffect = PatchWorkflow | PostCard | EditCard | SayInThread | CheckPosts
@@ -59,6 +74,9 @@ DAY, CLOCK_SKEW = 86400.0, 300.0
 
 LONGEST_DOUBLING = 16
 """Failures in a row after which the pause grows no more; a day without chat is thousands of them."""
+
+MAX_REASON = 600
+"""Characters kept of the last reason for waiting."""
 
 UNSEEN = "An earlier attempt ended while I was away; its results are not known."
 
@@ -75,7 +93,9 @@ class Run:
     born_here: bool = False
     """This process claimed the run, so nobody else can have posted its card."""
     doubtful: bool = False
-    """A request to post the card was never answered: look before posting."""
+    """There may be a card of which nothing is known, so look before posting: a request to post it was never
+    answered, or the memory of an older run is gone.
+    """
     post: str = ""
     shown: Card | None = None
     edited_at: float = 0.0
@@ -91,6 +111,8 @@ class Run:
     """What its log showed so far, of this attempt."""
     followed: str = ""
     """The attempt whose log is being followed, "" for none."""
+    warmup: Warmup | None = None
+    """How far it has come on its way to a GPU; None where its pods can't be seen."""
 
     @property
     def uid(self) -> str:
@@ -110,6 +132,7 @@ class Moment:
     settings: Settings
     installed_at: float
     effect_id: str
+    history: History = field(default_factory=History)
 
 
 def is_ours(workflow: Workflow, settings: Settings) -> bool:
@@ -143,7 +166,7 @@ def observe(run: Run, workflow: Workflow, now: float) -> None:
     """Take in the latest state of the object; an older one that arrives late changes nothing."""
     if is_older(workflow, run.workflow):
         return
-    run.workflow = workflow
+    run.workflow, run.gone = workflow, False
     run.memory = read_memory(workflow)
     if run.memory is not None and run.memory.post and not run.card_lost:
         run.post = run.memory.post
@@ -169,9 +192,47 @@ def desired_card(run: Run, moment: Moment) -> Card:
     """The card that the run should have now."""
     notes = (UNSEEN,) if _missed_an_end(run) else ()
     card = card_of(run.workflow, moment.settings, notes, deleted=is_over(run, moment))
+    card = replace(card, way=shown_way(run, moment))
     if card.stage is not Stage.TESTING or run.progress is None:
         return card
-    return replace(card, progress=run.progress, commit=run.progress.commit or card.commit)
+    return replace(card, progress=run.progress, commit=card.commit or run.progress.commit)
+
+
+def shown_way(run: Run, moment: Moment) -> Way | None:
+    """Its warm-up as it is now; once it is over, from the history: another process may have seen more of it."""
+    start = moment.history.start(run.uid, run.workflow.attempt)
+    if start is not None:
+        return warmup.remembered(start)
+    if run.warmup is None or (run.warmup.start is None and run.workflow.ended):
+        return None
+    return warmup.way(run.warmup, moment.history, moment.settings, moment.now)
+
+
+def look_at_warmup(run: Run, pools: Pools, settings: Settings) -> None:
+    """Take in how far it has come on its way to a GPU."""
+    known = all(pools.sight(source) is not Sight.PENDING for source in (Source.NODES, Source.EVENTS))
+    if run.workflow.ended or not known or pools.sight(Source.PODS) not in {Sight.EVERYWHERE, Sight.OURS}:
+        return  # of what is not listed yet nothing can be concluded
+    run.warmup = warmup.follow(run.workflow, pools, run.warmup, settings, behind(run.workflow))
+
+
+def concerns(run: Run, seen: Sighting, pools: Pools) -> bool:
+    """Whether what was seen may change how far a run has come."""
+    held = run.warmup
+    if run.workflow.ended or run.gone or (held is not None and held.over):
+        return False
+    meta = run.workflow.metadata
+    match seen:
+        case NodeSeen():
+            return held is not None and seen.node.pool == held.pool
+        case PodSeen():
+            return (seen.pod.workflow, seen.pod.metadata.namespace) == (meta.name, meta.namespace)
+        case NoteSeen():
+            return any(pod.metadata.uid == seen.note.subject for pod in pods_of(pools, meta.namespace, meta.name))
+        case NodesListed() | PodsListed() | NotesListed():
+            return True
+        case _:
+            return False
 
 
 def _missed_an_end(run: Run) -> bool:
@@ -183,7 +244,8 @@ def next_effect(run: Run, moment: Moment) -> RunEffect | None:
     """The first step that is missing, None where nothing is or something is under way."""
     if run.pending is not None or moment.now < run.not_before:
         return None
-    return _hold(run, moment) or _show(run, moment) or _see(run, moment) or _finish(run, moment) or _check(run, moment)
+    steps = (_hold, _show, _see, _give_up, _finish, _check)
+    return next((effect for step in steps if (effect := step(run, moment)) is not None), None)
 
 
 def wake_at(run: Run, moment: Moment) -> float | None:
@@ -195,6 +257,8 @@ def wake_at(run: Run, moment: Moment) -> float | None:
         times.append(run.deleting_since + moment.settings.deletion_seconds)
     if run.post and run.shown is not None and desired_card(run, moment) != run.shown:
         times.append(run.edited_at + moment.settings.coalesce_seconds)
+    shown = shown_way(run, moment)
+    times += [at for at in (_limit(run, moment), late_at(shown, moment.settings) if shown else None) if at is not None]
     return min((t for t in times if t > moment.now), default=None)
 
 
@@ -212,11 +276,12 @@ def follow(run: Run, moment: Moment) -> FollowLog | StopFollowing | None:
     return FollowLog(run.uid, attempt, meta.namespace, meta.name, node.id)
 
 
-def learn(run: Run, markers: Iterable[Marker]) -> None:
+def learn(run: Run, markers: Iterable[Marker], settings: Settings) -> None:
     """Take in what the log showed."""
     progress = run.progress or Progress()
+    asked = frozenset(asked_of(run.workflow, settings).models)
     for marker in markers:
-        progress = advance(progress, marker)
+        progress = advance(progress, marker, asked)
     run.progress = progress
 
 
@@ -235,14 +300,14 @@ def _hold(run: Run, moment: Moment) -> RunEffect | None:
         return _patch(run, moment, claim_patch(workflow, claimed), purpose)
     if run.card_lost:
         # who takes over from us waits for our POST as after a claim
-        fresh = msgspec.structs.replace(memory, gen=memory.gen + 1, post="", claimed_at=moment.now)
+        fresh = msgspec.structs.replace(
+            memory, gen=memory.gen + 1, post="", claimed_at=moment.now, since=memory.first_claimed_at
+        )
         return _patch(run, moment, memory_patch(workflow, fresh), Purpose.FORGET_CARD)
     if workflow.metadata.deletion_timestamp and not workflow.ended and not workflow.spec.shutdown:
         return _patch(run, moment, shutdown_patch(workflow, "Terminate"), Purpose.SHUT_DOWN)
     if is_over(run, moment) and memory.ended(workflow.attempt) is None:
-        card = desired_card(run, moment)
-        verdict = card.outcome.verdict if card.outcome else ""
-        entry = Ended(attempt=workflow.attempt, verdict=verdict, summary=summary(card))
+        entry = _end_of(workflow.attempt, desired_card(run, moment))
         ended = memory.with_sight(workflow.attempt).with_end(entry)
         return _patch(run, moment, memory_patch(workflow, ended), Purpose.JOURNAL)
     return None
@@ -257,10 +322,11 @@ def _show(run: Run, moment: Moment) -> RunEffect | None:
     if not run.post:
         look = run.doubtful or not run.born_here
         ready = memory.claimed_at + moment.settings.settle_seconds
-        if look and not run.doubtful and moment.now < ready and not run.gone:
+        # of a claim from the future the clock is wrong, or the annotation: it is not waited for
+        if look and not run.doubtful and memory.claimed_at <= moment.now < ready and not run.gone:
             run.not_before = ready  # whoever claimed it may still be posting
             return None
-        key, since = f"{run.uid}:{memory.gen}", memory.claimed_at - LOOK_BACK
+        key, since = f"{run.uid}:{memory.gen}", look_back(run.workflow, memory)
         return _pending(run, PostCard(moment.effect_id, key, memory.channel, card, look, since))
     if memory.post != run.post and not run.gone:
         seen = msgspec.structs.replace(memory.with_sight(run.workflow.attempt), post=run.post)
@@ -285,6 +351,26 @@ def _see(run: Run, moment: Moment) -> RunEffect | None:
     return _patch(run, moment, memory_patch(workflow, memory.with_sight(workflow.attempt)), Purpose.SEE)
 
 
+def _limit(run: Run, moment: Moment) -> float | None:
+    """When the bot gives the run up; None where it does not wait for a GPU."""
+    stage, node = stage_of(run.workflow, moment.settings)
+    if stage is not Stage.WAITING or node is None or run.gone or run.workflow.spec.shutdown:
+        return None
+    return limit(run.workflow, node, moment.settings)
+
+
+def _give_up(run: Run, moment: Moment) -> RunEffect | None:
+    """Stop a run that has waited long enough for a GPU."""
+    at = _limit(run, moment)
+    if run.memory is None or at is None or moment.now < at or not run.workflow.attempt:
+        return None
+    card = desired_card(run, moment)
+    leg = card.way.current if card.way is not None else None
+    step = leg.step.value if leg is not None else ""
+    gave_up = GaveUp(run.workflow.attempt, moment.now, card.detail[:MAX_REASON], step)
+    return _patch(run, moment, give_up_patch(run.workflow, gave_up), Purpose.GIVE_UP)
+
+
 def _finish(run: Run, moment: Moment) -> RunEffect | None:
     """Say each journaled end once, then let the object go."""
     memory, workflow = run.memory, run.workflow
@@ -301,7 +387,8 @@ def _finish(run: Run, moment: Moment) -> RunEffect | None:
         key = f"{run.uid}:{entry.attempt}"
         said = tuple((part.key, part.text) for part in parts)
         unless = _exit_post(run, moment, entry, memory.channel)
-        return _pending(run, SayInThread(moment.effect_id, run.post, memory.channel, key, said, unless))
+        asker = parts[-1].asker
+        return _pending(run, SayInThread(moment.effect_id, run.post, memory.channel, key, said, unless, asker))
     if not over or run.gone or (posts and (run.shown is None or desired_card(run, moment) != run.shown)):
         return None
     if not workflow.ended:
@@ -317,19 +404,31 @@ def _check(run: Run, moment: Moment) -> RunEffect | None:
     memory = run.memory
     if not run.check or run.gone or memory is None or not run.post or run.shown != desired_card(run, moment):
         return None
-    return _pending(run, check_posts(moment.effect_id, memory, run.shown))
+    since = look_back(run.workflow, memory)
+    key = f"{memory.uid}:{memory.gen}"
+    return _pending(run, CheckPosts(moment.effect_id, memory.channel, key, run.shown, since, run.post))
 
 
-def check_posts(effect_id: str, memory: Memory, card: Card | None) -> CheckPosts:
-    """The effect that compares; `card` as it should look."""
-    return CheckPosts(effect_id, memory.channel, f"{memory.uid}:{memory.gen}", card, memory.claimed_at - LOOK_BACK)
+def look_back(workflow: Workflow, memory: Memory) -> float:
+    """Since when a card of this run may stand in the chat, in Unix seconds.
+
+    The object's own time counts as well: the memory may have been wiped, and its clock is the cluster's.
+    """
+    created = instant(workflow.metadata.creation_timestamp)
+    times = [memory.first_claimed_at, *([created.timestamp()] if created else [])]
+    return min(times) - LOOK_BACK
+
+
+def check_parted(effect_id: str, memory: Memory, since: float) -> CheckPosts:
+    """Look for doubles of a run that was let go."""
+    return CheckPosts(effect_id, memory.channel, f"{memory.uid}:{memory.gen}", None, since, memory.post)
 
 
 def _unsaid(run: Run, memory: Memory, current: str | None) -> list[Ended]:
     """Journaled ends that are owed: all after the last reported one; a gone run's end was never journaled."""
     entries = list(memory.journal)
     attempts = [entry.attempt for entry in entries]
-    if memory.reported in attempts:
+    if memory.reported and memory.reported in attempts:  # one that was deleted before it began is called ""
         entries = entries[attempts.index(memory.reported) + 1 :]
     if run.gone and current is not None and current not in attempts:
         entries.append(Ended(attempt=current, verdict="", summary=""))
@@ -340,10 +439,15 @@ def _parts(run: Run, moment: Moment, entry: Ended, *, complete: bool) -> list[Pa
     """The replies of one end. Of an attempt that was retried since, only what was journaled is left."""
     card = desired_card(run, moment)
     if complete and card.outcome is not None:
-        entry = Ended(entry.attempt, card.outcome.verdict, summary(card))
+        entry = _end_of(entry.attempt, card)
     parts = list(failure_parts(card)) if complete else []
     last = notice(card, entry, moment.settings)
     return [*parts, last] if last else parts
+
+
+def _end_of(attempt: str, card: Card) -> Ended:
+    verdict = card.outcome.verdict if card.outcome else ""
+    return Ended(attempt, verdict, summary(card), card.cancelled.user_id if card.cancelled else "")
 
 
 def _exit_post(run: Run, moment: Moment, entry: Ended, channel: str) -> ExitPost | None:
@@ -390,18 +494,22 @@ def _pending(run: Run, effect: RunEffect) -> RunEffect:
     return effect
 
 
-def done(run: Run, event: EffectDone, now: float) -> None:
+def done(run: Run, event: EffectDone, moment: Moment) -> None:
     """The outstanding effect of this run came to its end."""
     effect, run.pending = run.pending, None
     run.failures, run.not_before = 0, 0.0
     match effect:
         case PatchWorkflow():
-            _patched(run, effect, event, now)
+            _patched(run, effect, event, moment)
         case PostCard():
-            run.post, run.shown, run.edited_at = str(event.value), None if effect.look_first else effect.card, now
+            run.post, run.shown, run.edited_at = (
+                str(event.value),
+                None if effect.look_first else effect.card,
+                moment.now,
+            )
             run.doubtful = run.check = False
         case EditCard():
-            run.shown, run.edited_at = effect.card, now
+            run.shown, run.edited_at = effect.card, moment.now
         case SayInThread():
             run.said.add(effect.key.removeprefix(f"{run.uid}:"))
         case CheckPosts():
@@ -417,13 +525,15 @@ def _checked(run: Run, effect: CheckPosts, post: str) -> None:
         run.post, run.said = post, set()
 
 
-def _patched(run: Run, effect: PatchWorkflow, event: EffectDone, now: float) -> None:
+def _patched(run: Run, effect: PatchWorkflow, event: EffectDone, moment: Moment) -> None:
     if effect.purpose is Purpose.CLAIM:
-        run.born_here, run.check = True, False
+        created = instant(run.workflow.metadata.creation_timestamp)
+        run.born_here = created is None or moment.now - created.timestamp() < moment.settings.fresh_seconds
+        run.doubtful, run.check = run.doubtful or not run.born_here, False
     if effect.purpose is Purpose.FORGET_CARD:
         run.card_lost, run.post, run.shown, run.born_here = False, "", None, True
     if isinstance(event.value, Workflow):
-        observe(run, event.value, now)
+        observe(run, event.value, moment.now)
 
 
 def failed(run: Run, event: EffectFailed, moment: Moment) -> None:
@@ -444,6 +554,9 @@ def failed(run: Run, event: EffectFailed, moment: Moment) -> None:
             run.card_lost, run.post, run.shown = True, "", None
             if run.gone:
                 run.card_lost = False
+        case Trouble.FINAL if isinstance(effect, EditCard):
+            # the card stays behind; the notice says how it ended
+            run.shown, run.edited_at, run.failures = effect.card, moment.now, 0
         case Trouble.UNCERTAIN:
             run.doubtful = run.doubtful or isinstance(effect, PostCard)
             run.not_before = moment.now + max(settings.settle_seconds, backoff)

@@ -107,6 +107,8 @@ class Channels:
     """Channel for runs of the CronWorkflow; empty means the default."""
     push: str = ""
     """Channel for runs that CI started; empty means the default."""
+    alerts: str = ""
+    """Channel for alerts; empty means the default."""
     also: tuple[str, ...] = ()
     """Channels in which the card of a run stays where the run was asked for."""
     names: tuple[tuple[str, str], ...] = ()
@@ -117,6 +119,62 @@ class Channels:
         return next((name for known, name in self.names if known == channel), "")
 
 
+@dataclass(frozen=True)
+class Warm:
+    """How `/gpu warm` keeps a pool's node up: by a pod that does nothing and gives way."""
+
+    __pydantic_config__ = _CLOSED
+    minutes: int = 30
+    """Where nobody says `for=`."""
+    max_minutes: int = 120
+    """Longest time that may be asked for; deploy/bot/rbac-warm.yaml has a limit of its own, four hours."""
+    max_pools: int = 1
+    """Pools that are kept warm at the same time."""
+    image: str = "registry.k8s.io/pause:3.10"
+    """Image of the pod; deploy/bot/rbac-warm.yaml takes `registry.k8s.io/pause` of any version."""
+    priority_class: str = "gpu-placeholder"
+    """PriorityClass of the pod: below every other pod."""
+
+
+class AlertKind(StrEnum):
+    """What is said without anybody's asking."""
+
+    STOCK = "stock"  # the provider has no node of that kind
+    QUOTA = "quota"  # the provider's quota is used up
+    BACKOFF = "backoff"  # a scale-up failed for another reason, and the autoscaler waits
+    NO_PLACE = "no_place"  # a pod that no pool can take
+    IDLE = "idle"  # a node with a GPU that nobody uses
+    SLOW = "slow"  # a run that waits longer than usual
+    NODE_LOST = "node_lost"  # the node of a run is gone, or does not answer
+
+
+class Ring(StrEnum):
+    """Who is rung."""
+
+    OWNERS = "owners"
+    NOBODY = "nobody"
+
+
+@dataclass(frozen=True)
+class Alerts:
+    """When to speak up unasked, each time once and with its end."""
+
+    __pydantic_config__ = _CLOSED
+    silent: tuple[AlertKind, ...] = ()
+    """Kinds that are not said."""
+    ring: Ring = Ring.OWNERS
+    """Whom a new alert rings; its end rings nobody."""
+    say_after_seconds: float = 60.0
+    """How long something holds before it is said: what comes and goes is not worth a post."""
+    over_after_seconds: float = 120.0
+    """How long it has to be over before that is said: what comes back within that time is still the same."""
+    idle_minutes: float = 30.0
+    """A node is idle for too long after that."""
+    slow_minutes: float = 20.0
+    """A run waits for too long after that, and after `slow_factor` times what is usual for its pool."""
+    slow_factor: float = 2.0
+
+
 class Right(StrEnum):
     """What a person can be allowed to do."""
 
@@ -124,6 +182,7 @@ class Right(StrEnum):
     CANCEL = "cancel"
     NIGHTLY = "nightly"
     LOOK = "look"
+    WARM = "warm"
 
 
 @dataclass(frozen=True)
@@ -148,7 +207,7 @@ class Role:
 
 
 def default_roles() -> tuple[Role, ...]:
-    """Everybody may do everything, with the default branch, release branches and version tags."""
+    """Everybody may do everything but keep nodes warm, with the default branch, release branches and version tags."""
     return (Role("everybody", may=(Right.RUN, Right.CANCEL, Right.NIGHTLY, Right.LOOK)),)
 
 
@@ -185,6 +244,12 @@ class Settings:
     owners: tuple[str, ...] = ()
     """User names (without @) who are rung for runs that nobody in the chat asked for."""
     roles: tuple[Role, ...] = field(default_factory=default_roles)
+    warm: Warm = Warm()
+    alerts: Alerts = Alerts()
+    cost_write_seconds: float = 60.0
+    """Least distance of two writes of the record of costs."""
+    cost_keep_seconds: float = 600.0
+    """How often it is written where nothing changes: what happens right before a crash is known that well."""
     commands_per_minute: int = 20
     """Commands and clicks of one user in a minute; what is beyond is refused."""
     priority: int = 30
@@ -194,6 +259,12 @@ class Settings:
     currency: str = "€"
     argo_url: str = ""
     """Address of Argo's UI for links; no link without it."""
+    wait_seconds: float = 2400.0
+    """How long a pod of a run waits for a GPU before the bot gives up; 0 for as long as Argo lets it."""
+    wait_until: str = "07:00"
+    """The clock time, in `timezone`, to which a button of the card moves that limit; "" for no button."""
+    warmup_late_seconds: float = 600.0
+    """A step of the warm-up is called late after that, and after twice its usual length."""
     coalesce_seconds: float = 5.0
     """Least distance of two progress edits of one card; a change of stage or verdict is sent at once."""
     retry_seconds: float = 5.0
@@ -201,6 +272,8 @@ class Settings:
     retry_max_seconds: float = 30.0
     settle_seconds: float = 15.0
     """How long an unanswered request may still take effect: its own deadline (10 s) and a replica's lag."""
+    fresh_seconds: float = 60.0
+    """How long after its creation a run without a memory has no card for sure; later somebody may have wiped that."""
     deletion_seconds: float = 120.0
     """How long a deleted run may take to end before it is reported as deleted while it ran."""
     sweep_seconds: float = 120.0
@@ -211,6 +284,11 @@ class Settings:
     @property
     def model_names(self) -> tuple[str, ...]:
         return tuple(model.name for model in self.models)
+
+    @property
+    def alerts_channel(self) -> str:
+        """Id of the channel that alerts go to."""
+        return self.channels.alerts or self.channels.default
 
     def pool(self, name: str) -> Pool | None:
         """The pool of that name, None where config.yaml does not know it."""

@@ -14,6 +14,12 @@ from bot.core.scheduling import Cause, taint_cause
 from bot.core.settings import Settings
 from bot.core.workflow import instant
 
+ROLE_LABEL, PLACEHOLDER = "gputest.bot/role", "placeholder"
+"""Label of a pod that keeps a node up and gives way, and its value."""
+
+UNTIL_LABEL = "gputest.bot/until"
+"""Label of such a pod: when its time is over, in whole Unix seconds."""
+
 WORKFLOW_LABEL = "workflows.argoproj.io/workflow"
 KUEUE_GATE = "kueue.x-k8s.io/"
 SHARING_LABEL = "nvidia.com/gpu.sharing-strategy"
@@ -64,6 +70,8 @@ class PoolNode:
     taints: tuple[Taint, ...]
     """Those that are somebody's will and no state of the node."""
     created: float | None
+    ready_at: float | None = None
+    """Since when it is ready, by its own clock."""
 
 
 class Standing(StrEnum):
@@ -95,6 +103,12 @@ class GpuPod:
     ending: bool = False
     created: float | None = None
     tolerations: tuple[Toleration, ...] = ()
+    placed_at: float | None = None
+    """When it got its node. Kept of pods of workflows only, as is the next."""
+    started_at: float | None = None
+    """When its main container began."""
+    until: float | None = None
+    """Of a placeholder: when its time is over. None for every pod that does work."""
 
     @property
     def by_kueue(self) -> bool:
@@ -177,6 +191,9 @@ Sighting = NodesListed | NodeSeen | PodsListed | PodSeen | NotesListed | NoteSee
 
 
 POD_REASONS = frozenset({"FailedScheduling", "TriggeredScaleUp", "NotTriggerScaleUp", "FailedScaleUp"})
+IMAGE_REASONS = frozenset({"Pulled"})
+MAIN, MAIN_PATH = "main", "spec.containers{main}"
+"""The container of a workflow's pod that does its work, and how the kubelet's Events name it."""
 GROUP_REASONS = frozenset({"FailedToScaleUpGroup", "ScaleUpTimedOut"})
 NODE_REASONS = frozenset({"ScaleDown"})
 
@@ -196,7 +213,13 @@ def pool_node(node: Node, settings: Settings) -> PoolNode:
         shared=labels.get(SHARING_LABEL, "none") not in {"none", ""},
         taints=tuple(taint for taint in blocking if taint_cause(taint.key) is Cause.TAINT),
         created=_seconds(node.metadata.creation_timestamp),
+        ready_at=_ready_at(node),
     )
+
+
+def _ready_at(node: Node) -> float | None:
+    ready = _condition(node.status.conditions if node.status else None, "Ready")
+    return _seconds(ready.last_transition_time) if ready is not None and ready.status == "True" else None
 
 
 def _allocatable(node: Node, resource: str) -> int:
@@ -228,20 +251,39 @@ def gpu_pod(pod: Pod, settings: Settings) -> GpuPod | None:
     spec, status = pod.spec or PodSpec(), pod.status or PodStatus()
     scheduled = _condition(status.conditions, "PodScheduled")
     standing = _standing(spec, status, scheduled)
+    labels = pod.metadata.labels or {}
+    workflow = labels.get(WORKFLOW_LABEL, "")
+    placed = standing is Standing.PLACED and bool(workflow)
     return GpuPod(
         metadata=_brief(pod.metadata),
         gpus=gpus,
         standing=standing,
         node=spec.node_name or "",
         pool=_asked_pool(spec, settings.pool_label),
-        workflow=(pod.metadata.labels or {}).get(WORKFLOW_LABEL, ""),
+        workflow=workflow,
         gates=tuple(gate.name for gate in spec.scheduling_gates or []),
         message=_cut(scheduled.message) if scheduled and standing is Standing.UNPLACED else "",
         trouble=_image_trouble(status),
         ending=bool(pod.metadata.deletion_timestamp),
         created=_seconds(pod.metadata.creation_timestamp),
         tolerations=tuple(spec.tolerations or ()) if standing is Standing.UNPLACED else (),
+        placed_at=_seconds(scheduled.last_transition_time) if scheduled is not None and placed else None,
+        started_at=_started_at(status) if placed else None,
+        until=_until(labels) if labels.get(ROLE_LABEL) == PLACEHOLDER else None,
     )
+
+
+def _until(labels: dict[str, str]) -> float:
+    """When a placeholder's time is over; at once where its label can't be read."""
+    text = labels.get(UNTIL_LABEL, "")
+    return float(text) if text.isascii() and text.isdecimal() else 0.0
+
+
+def _started_at(status: PodStatus) -> float | None:
+    for container in status.container_statuses or []:
+        if container.name == MAIN and container.state is not None and container.state.running is not None:
+            return _seconds(container.state.running.started_at)
+    return None
 
 
 def _standing(spec: PodSpec, status: PodStatus, scheduled: Condition | None) -> Standing:
@@ -283,7 +325,9 @@ def _image_trouble(status: PodStatus) -> str:
 def note(event: KubeEvent) -> Note | None:
     """What is kept of an Event; None for those that tell nothing about GPUs and nodes."""
     reason, about = event.reason or "", event.involved_object
-    if reason not in {"Pod": POD_REASONS, "ConfigMap": GROUP_REASONS, "Node": NODE_REASONS}.get(about.kind, ()):
+    of_image = about.kind == "Pod" and reason in IMAGE_REASONS and about.field_path == MAIN_PATH
+    known = {"Pod": POD_REASONS, "ConfigMap": GROUP_REASONS, "Node": NODE_REASONS}.get(about.kind, frozenset())
+    if reason not in known and not of_image:
         return None
     when = event.when
     return Note(

@@ -28,6 +28,7 @@ class Deed(StrEnum):
 
     ASK_CANCEL = "ask-cancel"  # a button: opens the dialog that asks once more
     CANCEL = "cancel"  # that dialog, confirmed
+    WAIT = "wait"  # a button: wait for a GPU until the time in the payload
     RERUN = "rerun"  # a button: the parameters are in the payload
     START = "start"  # the form of `/gputest` without a word
 
@@ -47,6 +48,8 @@ class Signed(msgspec.Struct, frozen=True, omit_defaults=True):
     ref: str = ""
     """The ref as it was asked for first: the one that a rerun of its commit is allowed by."""
     parameters: dict[str, str] = {}
+    until: float = 0.0
+    """For `wait`: the new limit, in Unix seconds."""
 
 
 class BadSignature(msgspec.Struct, frozen=True):

@@ -6,13 +6,24 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from bot.core.again import Again
-from bot.core.effects import OpenDialog, PatchWorkflow, SetSuspend, SubmitWorkflow
+from bot.core.alerts import Ledger
+from bot.core.cost_record import Costs
+from bot.core.effects import (
+    MakePlaceholder,
+    OpenDialog,
+    PatchWorkflow,
+    RemovePlaceholders,
+    SetSuspend,
+    SubmitWorkflow,
+)
+from bot.core.history import History
 from bot.core.memory import Memory
 from bot.core.nightly import Nightly
 from bot.core.pools import Pools
 from bot.core.runs import Run
 from bot.core.settings import Settings
 from bot.core.verdict import Verdict
+from bot.core.workflow import Workflow
 
 KEPT_ANSWERS = 500
 """Answers kept for commands that are delivered again."""
@@ -35,7 +46,7 @@ class Asker:
     """They wait in front of a form, which shows errors alone."""
 
 
-AskEffect = SubmitWorkflow | SetSuspend | OpenDialog | PatchWorkflow
+AskEffect = SubmitWorkflow | SetSuspend | OpenDialog | PatchWorkflow | MakePlaceholder | RemovePlaceholders
 
 
 @dataclass
@@ -48,7 +59,9 @@ class Asking:
     identity: str = ""
     """What the name of a new run derives from; the same for whatever must make one run only."""
     uid: str = ""
-    """The run that is to be stopped."""
+    """The run that is to be stopped, or to wait."""
+    until: float = 0.0
+    """Until when it is to wait."""
     otherwise: str = ""
     """The answer where a dialog can't be opened."""
 
@@ -76,6 +89,8 @@ class Parting:
     memory: Memory
     until: float
     """When nobody needs to look any more."""
+    since: float
+    """Since when there may be posts about it, in Unix seconds."""
 
 
 @dataclass
@@ -93,6 +108,9 @@ class State:
     """Runs that were let go a while ago, by uid."""
     nightly: Nightly = field(default_factory=Nightly)
     pools: Pools = field(default_factory=Pools)
+    history: History = field(default_factory=History)
+    keeping: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Starts on their way into the history, by run and attempt: the id of the effect, "" where it failed."""
     listed: bool = False
     """The workflows were listed once: what is held is all there is."""
     asking: dict[str, Asking] = field(default_factory=dict)
@@ -101,8 +119,14 @@ class State:
     """Answers given, by request id."""
     wakes: dict[str, float] = field(default_factory=dict)
     """Wake-ups asked for and not yet come, by key."""
-    aside: set[str] = field(default_factory=set)
-    """Runs whose last event could not be digested; looked at again at the next sweep."""
+    costs: Costs = field(default_factory=Costs)
+    alerts: Ledger = field(default_factory=Ledger)
+    cooling: str = ""
+    """The id of the removal of placeholders that is under way, "" for none."""
+    aside: dict[str, Workflow] = field(default_factory=dict)
+    """Runs that could not be digested, by uid; tried again at the next sweep."""
+    broken: list[tuple[str, Exception]] = field(default_factory=list)
+    """Names of runs that were just set aside while others went on, and why; whoever logs takes them out."""
     effects: int = 0
     spoken: dict[str, list[float]] = field(default_factory=dict)
     """When each user asked for something during the last minute."""

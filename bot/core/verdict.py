@@ -12,8 +12,10 @@ from enum import StrEnum
 import msgspec
 
 from bot.core.causes import in_plain_words
+from bot.core.memory import read_cancelled
 from bot.core.results import RAN, RED, SHARED, NoResults, Results, Suite, SuiteStatus, read_results
 from bot.core.settings import Settings
+from bot.core.waiting import read_gave_up
 from bot.core.workflow import Node, Workflow
 
 
@@ -74,6 +76,8 @@ class Outcome:
     reason: str = ""
     results: Results | None = None
     argo_phase: str = ""
+    stuck: str = ""
+    """The step of its warm-up at which the bot gave it up."""
     reach: Reach = Reach.TESTS
 
     def of(self, status: ModelStatus) -> tuple[ModelOutcome, ...]:
@@ -176,7 +180,9 @@ def judge(workflow: Workflow, settings: Settings) -> Outcome:
     document = results if isinstance(results, Results) else None
     models, shared = _outcomes(asked, document)
     verdict, reason = _verdict(workflow, settings, models, shared, results)
-    return Outcome(verdict, models, shared, reason, document, workflow.phase, reach_of(workflow, settings))
+    gave_up, reach = read_gave_up(workflow), reach_of(workflow, settings)
+    stuck = gave_up.step if gave_up is not None and verdict is Verdict.NO_GPU else ""
+    return Outcome(verdict, models, shared, reason, document, workflow.phase, stuck, reach)
 
 
 def deleted_outcome(workflow: Workflow, settings: Settings) -> Outcome:
@@ -185,7 +191,7 @@ def deleted_outcome(workflow: Workflow, settings: Settings) -> Outcome:
     document = results if isinstance(results, Results) else None
     models, shared = _outcomes(expand_models(workflow.parameter(settings.parameters.models), settings), document)
     reach = reach_of(workflow, settings)
-    return Outcome(Verdict.CANCELLED, models, shared, _deleted_words(reach), document, workflow.phase, reach)
+    return Outcome(Verdict.CANCELLED, models, shared, _deleted_words(reach), document, workflow.phase, reach=reach)
 
 
 def _deleted_words(reach: Reach) -> str:
@@ -194,7 +200,7 @@ def _deleted_words(reach: Reach) -> str:
 
 def _outcomes(asked: tuple[str, ...], results: Results | None) -> tuple[tuple[ModelOutcome, ...], tuple[Suite, ...]]:
     by_model: dict[str, list[Suite]] = {name: [] for name in asked}
-    for suite in results.suites if results else []:
+    for suite in [suite.counted for suite in results.suites] if results else []:
         # one that was interrupted says as little as one that was not reached
         lost = suite.interrupted and results is not None and not results.complete
         known = msgspec.structs.replace(suite, status=SuiteStatus.UNKNOWN) if lost else suite
@@ -228,8 +234,7 @@ def _verdict(
 ) -> tuple[Verdict, str]:
     exit_only = _shut_down_after_tests(workflow, settings)
     if workflow.spec.shutdown in {"Stop", "Terminate"} and not exit_only:
-        deleted = workflow.deleted_before_its_end
-        return Verdict.CANCELLED, _deleted_words(reach_of(workflow, settings)) if deleted else ""
+        return _stopped(workflow, settings)
     note = "terminated during the exit handler" if exit_only else ""
     if isinstance(results, NoResults):
         return _without_results(workflow, settings, results, note)
@@ -252,6 +257,17 @@ def _verdict(
     if workflow.phase != "Succeeded" and not note:
         return _green_but_not_succeeded(workflow, settings)
     return Verdict.PASSED, note
+
+
+def _stopped(workflow: Workflow, settings: Settings) -> tuple[Verdict, str]:
+    """Somebody stopped it, or the bot did at its limit for waiting."""
+    gave_up = read_gave_up(workflow) if read_cancelled(workflow) is None else None
+    reach = reach_of(workflow, settings)
+    if gave_up is not None and reach is not Reach.TESTS:
+        return Verdict.NO_GPU, gave_up.reason
+    if gave_up is not None:
+        return Verdict.CANCELLED, "its time to wait for a GPU was over just as it got one"
+    return Verdict.CANCELLED, _deleted_words(reach) if workflow.deleted_before_its_end else ""
 
 
 def _green_but_not_succeeded(workflow: Workflow, settings: Settings) -> tuple[Verdict, str]:

@@ -134,10 +134,18 @@ class Spec(Wire, frozen=True):
     active_deadline_seconds: int | None = None
 
 
+class StepTemplate(Wire, frozen=True):
+    """A template of the run, as far as it limits how long its pod may wait and run."""
+
+    name: str = ""
+    timeout: str | None = None
+
+
 class Executed(Wire, frozen=True):
     """The template merged with the Workflow, as it is executed."""
 
     active_deadline_seconds: int | None = None
+    templates: list[StepTemplate] | None = None
 
 
 class Waiting(Wire, frozen=True):

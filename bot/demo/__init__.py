@@ -28,17 +28,18 @@ What the embedded world leaves out (a client that relies on it needs the real th
     two before the end, and carry the latest revision of everything); impersonation, TLS and client certificates
     (kubectl's token is in the address); exec, attach, port-forward; the eviction API; logs of the executor's own
     containers; quotas; expiry of list snapshots by time (only the bounded history and `Store.forget` make a 410).
-  * Scheduling: CPU, memory, affinity, preemption and priorities of pods; volumes. A lost node's pods fail after a
+  * Scheduling: CPU, memory, affinity; preemption for anything but a GPU; volumes. A lost node's pods fail after a
     minute and are deleted half a minute later.
   * Argo: artifacts, withItems and other expansion, expressions (`{{=…}}`), lifecycle hooks but the workflow's onExit,
     semaphores and template-level locks, parallelism, back-off between retries, memoization, templateRef, resource,
     HTTP, plugin, data and containerSet templates, daemons, offloaded and compressed nodes, archive, the Argo server,
     durations of resources, the zero values that Go writes into specs, `when` and stopStrategy of CronWorkflows, most of
-    the validator. Of what 4.0 does otherwise nothing is played but what the contract cases found to be the same.
+    the validator. What 4.0 does otherwise is not played: it calls a pod that failed without an end of its containers
+    Failed, not Succeeded, and a retried workflow that is back in the queue Pending, so that it can be terminated there.
   * Mattermost: the follow state of threads, search, preferences, statuses, notifications, roles other than
     administrator and everybody else, the end of sessions, plugins, what is known of a team or a bot beside its name,
     permalinks and previews, post priority, guests, clusters, AllowedUntrustedInternalConnections, autocomplete_data,
-    the payload limits of newer servers, real rate limiting (429 comes from a switch).
+    the payload limits of newer servers, rate limits by a header of the request.
 """
 
 from bot.demo.embedded import EmbeddedWorld

@@ -55,6 +55,8 @@ def make_pod(wf: Json, spec: Json, template: Json, node: Json, *, exit_handler: 
         value = template.get(key) or spec.get(key)
         if value:
             pod_spec[key] = value
+    if spec.get("podPriorityClassName"):
+        pod_spec.setdefault("priorityClassName", spec["podPriorityClassName"])
     if spec.get("securityContext"):
         pod_spec["securityContext"] = spec["securityContext"]
     volumes = list(spec.get("volumes") or []) + list(template.get("volumes") or [])

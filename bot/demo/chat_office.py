@@ -34,6 +34,8 @@ class Office:
         """Method, path below /api/v4, handler."""
         return [
             ("POST", "/users", self._create_user),
+            ("PUT", "/users/{user}/patch", self._patch_user),
+            ("DELETE", "/users/{user}", self._deactivate_user),
             ("POST", "/users/{user}/tokens", self._create_token),
             ("POST", "/teams", self._create_team),
             ("POST", "/teams/{team}/members", self._add_to_team),
@@ -74,6 +76,29 @@ class Office:
         created["email"] = str(body.get("email") or created["email"])
         self._passwords[created["id"]] = str(body.get("password") or "")
         return answer(public_user(created, own=True), 201)
+
+    async def _patch_user(self, request: web.Request, user: str) -> web.StreamResponse:
+        """The name alone, which is what others go by."""
+        known, name = self._person(request, user), str((await object_of(request, "user")).get("username") or "")
+        if name and name != known["username"]:
+            self._check_name(name)
+            known |= {"username": name, "update_at": self._state.stamp()}
+        return answer(public_user(known, own=True))
+
+    async def _deactivate_user(self, request: web.Request, user: str) -> web.StreamResponse:
+        known = self._person(request, user)
+        now = self._state.stamp()
+        known |= {"delete_at": now, "update_at": now}
+        return answer({"status": "OK"})
+
+    def _person(self, request: web.Request, user: str) -> Json:
+        """Who is meant, for an administrator or themselves."""
+        identity = user if request.match_info["user"] == "me" else identity_in(request, "user")
+        if identity != user:
+            self._require_admin(user)
+        if identity not in self._state.users:
+            raise chat_errors.no_user()
+        return self._state.users[identity]
 
     async def _create_token(self, request: web.Request, user: str) -> web.StreamResponse:
         identity = user if request.match_info["user"] == "me" else identity_in(request, "user")

@@ -20,12 +20,14 @@ class Recorder:
         self._component = component
         self._names: dict[tuple[str, str, str], str] = {}
 
-    def event(self, about: Json, sort: str, reason: str, message: str, annotations: Json | None = None) -> None:
-        """Say something about an object; `sort` is Normal or Warning."""
+    def event(
+        self, about: Json, sort: str, reason: str, message: str, annotations: Json | None = None, part: str = ""
+    ) -> None:
+        """Say something about an object, or with `part` about that field of it; `sort` is Normal or Warning."""
         meta = about["metadata"]
         namespace = meta.get("namespace") or "default"
         now = stamp(self._store.clock.now())
-        key = (meta.get("uid", meta["name"]), reason, message)
+        key = (meta.get("uid", meta["name"]), reason, message + part)
         name = self._names.get(key, "")
         if name and self._store.find(EVENTS, namespace, name) is not None:
 
@@ -47,6 +49,7 @@ class Recorder:
                 "uid": meta.get("uid", ""),
                 "apiVersion": about["apiVersion"],
                 "resourceVersion": meta.get("resourceVersion", ""),
+                **({"fieldPath": part} if part else {}),
             },
             "reason": reason,
             "message": message,

@@ -88,6 +88,9 @@ class KubeApi:
         except ApiError as error:
             seconds = (error.status.get("details") or {}).get("retryAfterSeconds")
             return answer(error.status, error.code, {"Retry-After": str(seconds)} if seconds else {})
+        except ConnectionError:
+            # A stream whose reader has gone in the middle of a line; there is nobody to answer any more.
+            return web.Response(status=499)
 
     async def _dispatch(self, request: web.Request, target: Target, verb: str) -> web.StreamResponse:
         match verb:

@@ -36,13 +36,17 @@ async def serve_log(api: KubeApi, request: web.Request, namespace: str, name: st
     chosen, sent = _chosen(lines, request, api.store.clock.now()), len(lines)
     stamped = request.query.get("timestamps") == "true"
     await response.write(_text(chosen, stamped))
-    if request.query.get("follow") == "true" and container == "main":
-        await _follow(api, response, uid, sent, stamped=stamped)
+    follow = request.query.get("follow") == "true" and container == "main"
+    if follow and not await _follow(api, response, uid, sent, stamped=stamped):
+        if request.transport is not None:
+            request.transport.abort()
+        return response
     await response.write_eof()
     return response
 
 
-async def _follow(api: KubeApi, response: web.StreamResponse, uid: str, sent: int, *, stamped: bool) -> None:
+async def _follow(api: KubeApi, response: web.StreamResponse, uid: str, sent: int, *, stamped: bool) -> bool:
+    """Write what comes; whether the log came to its end, and was not cut."""
     news = api.logs.follow(uid)
     cut = False
 
@@ -59,9 +63,10 @@ async def _follow(api: KubeApi, response: web.StreamResponse, uid: str, sent: in
                 await response.write(_text(lines[sent:], stamped))
                 sent = len(lines)
             if api.logs.has_ended(uid):
-                return
+                return True
             await news.wait()
             news.clear()
+        return False
     finally:
         api.logs.unfollow(uid, news)
         api.faults.stream_closed(on_cut)

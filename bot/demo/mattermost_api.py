@@ -18,6 +18,7 @@ from bot.demo.chat_commands import Commands
 from bot.demo.chat_errors import ChatError
 from bot.demo.chat_files import Files
 from bot.demo.chat_integrations import Answer, Integrations
+from bot.demo.chat_limits import RateLimits, add
 from bot.demo.chat_office import Office
 from bot.demo.chat_posts import Posts
 from bot.demo.chat_requests import answer, identity_in, object_of
@@ -42,6 +43,8 @@ class ChatApi:
         self.commands = Commands(self.state, self.posts, self.integrations)
         self.actions = Actions(self.state, self.posts, self.integrations)
         self.hub = Hub(self.state, self.faults)
+        self.limits: RateLimits | None = None
+        """None: not limited, as a server is by itself."""
         self.url = ""
         self.app = web.Application(client_max_size=MAX_BODY)
         self._add_routes()
@@ -109,8 +112,20 @@ class ChatApi:
             self.state.requests.append((self.user_of(request) or "", request.method, request.path, response.status))
             return response
 
+        async def limited(request: web.Request) -> web.StreamResponse:
+            if self.limits is None:
+                return await serve(request)
+            known = handler != self._no_such_route
+            token, user = self._token(request), self.user_of(request) or ""
+            refusal, headers = self.limits.check(token, user, known_route=known)
+            if refusal is not None:
+                return refusal
+            response = await serve(request)
+            add(headers, response)
+            return response
+
         async def with_faults(request: web.Request) -> web.StreamResponse:
-            return await self.faults.around(request, serve)
+            return await self.faults.around(request, limited)
 
         return with_faults
 

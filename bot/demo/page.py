@@ -128,7 +128,10 @@ class ChatPage:
             unchanged = json.dumps({**view, "clock": {**view["clock"], "now": 0}}, ensure_ascii=False)
             if unchanged != last or view["clock"]["skipping"]:
                 last = unchanged
-                await response.write(f"data: {json.dumps(view, ensure_ascii=False)}\n\n".encode())
+                try:
+                    await response.write(f"data: {json.dumps(view, ensure_ascii=False)}\n\n".encode())
+                except ConnectionError:
+                    break  # the page was closed
             try:
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._stopped.wait()

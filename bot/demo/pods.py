@@ -16,6 +16,7 @@ from typing import Any
 from bot.demo.argo_pods import PREFIX, REPORTED
 from bot.demo.argo_spec import template_of
 from bot.demo.clock import Timer
+from bot.demo.events import Recorder
 from bot.demo.kinds import NODES, PODS, TASK_RESULTS, WORKFLOWS
 from bot.demo.pod_logs import PodLogs
 from bot.demo.world import Change, Json, Key, Store, stamp
@@ -106,6 +107,7 @@ class Kubelet:
         self.pull_seconds: Callable[[Json], float] = lambda _pod: 5.0
         self.playing = True
         """Off: pods stay as their writers over HTTP leave them."""
+        self._recorder = Recorder(store, "kubelet")
         self._plays: dict[Key, _Play] = {}
         store.subscribe(self._on_change)
 
@@ -185,8 +187,25 @@ class Kubelet:
             return
         play.pod = pod
         self._set_state(key, "Pending", _waiting("PodInitializing"), init={"running": {"startedAt": self._now()}})
-        delay = CREATION_SECONDS + self.pull_seconds(pod)
-        play.timer = self.store.clock.call_later(delay, lambda: self._start(key))
+        play.timer = self.store.clock.call_later(CREATION_SECONDS, lambda: self._pull(key))
+
+    def _pull(self, key: Key) -> None:
+        """One after the other, as the kubelet does; here they take their time together."""
+        play = self._plays[key]
+        seconds = self.pull_seconds(play.pod)
+        for name, image in _images(play.pod):
+            self._say(play.pod, "Pulling", f'Pulling image "{image}"', name)
+
+        def pulled() -> None:
+            for name, image in _images(play.pod):
+                text = f'Successfully pulled image "{image}" in {seconds:g}s ({seconds:g}s including waiting)'
+                self._say(play.pod, "Pulled", text, name)
+            self._start(key)
+
+        play.timer = self.store.clock.call_later(seconds, pulled)
+
+    def _say(self, pod: Json, reason: str, text: str, container: str) -> None:
+        self._recorder.event(pod, "Normal", reason, text, part=f"spec.containers{{{container}}}")
 
     def _start(self, key: Key) -> None:
         play = self._plays[key]
@@ -195,7 +214,7 @@ class Kubelet:
         template = self._template_name(play.pod)
         name = workflow["metadata"]["name"] if workflow else ""
         script = self.scripts.get((template, name)) or self.scripts.get((template, ""), self.default)
-        play.actions = script(play.pod, workflow)
+        play.actions = iter([HANG]) if _pauses(play.pod) else script(play.pod, workflow)
         running: Json = {"running": {"startedAt": self._now()}}
         self._set_state(
             key, "Running", {"wait": running, "main": running}, init=self._ended(play, Exit(0, "Completed"))
@@ -305,7 +324,7 @@ class Kubelet:
             state.setdefault("startTime", self._now())
             state["initContainerStatuses"] = [_container("init", init, "argoexec")]
             images = {one["name"]: one.get("image", "") for one in pod["spec"]["containers"]}
-            known = {name: value for name, value in containers.items() if name in images}
+            known = {name: containers.get(name, containers["main"]) for name in images}
             state["containerStatuses"] = [_container(name, value, images[name]) for name, value in known.items()]
 
         if self.store.find(PODS, *key) is not None:
@@ -326,6 +345,15 @@ class Kubelet:
         play.gate = None
         if play.timer is not None:
             play.timer.cancel()
+
+
+def _pauses(pod: Json) -> bool:
+    """Whether it is nothing but the pause program, which waits for a signal."""
+    return all("/pause:" in one.get("image", "") for one in pod["spec"]["containers"])
+
+
+def _images(pod: Json) -> list[tuple[str, str]]:
+    return [(one["name"], one.get("image", "")) for one in pod["spec"]["containers"]]
 
 
 def _waiting(reason: str) -> dict[str, Json]:

@@ -1,12 +1,14 @@
 """The scheduler: pods to nodes, by pool, taint and free GPUs.
 
-Texts as of kube-scheduler; CPU and memory are not counted.
+Texts as of kube-scheduler; CPU and memory are not counted. A pod that finds no place takes that of pods with a lower
+priority, unless its class forbids that (https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/).
 """
 
 from __future__ import annotations
 
+from bot.demo.deleting import delete
 from bot.demo.events import Recorder
-from bot.demo.kinds import NODES, PODS
+from bot.demo.kinds import NODES, PODS, PRIORITY_CLASSES
 from bot.demo.kube_api import bound
 from bot.demo.pools import GPU, Autoscaler, gpus_of
 from bot.demo.status import ApiError
@@ -58,11 +60,14 @@ class Scheduler:
                 self._bind(pod, node)
                 return
             reasons[why] = reasons.get(why, 0) + 1
+        if self._preempt(pod, nodes):
+            return
         listed = ", ".join(f"{count} {why}" for why, count in sorted(reasons.items()))
         message = f"0/{len(nodes)} nodes are available: {listed}."
         if nodes:
             none = f"0/{len(nodes)} nodes are available: {len(nodes)} Preemption is not helpful for scheduling."
-            message += f" preemption: {none}"
+            never = "not eligible due to preemptionPolicy=Never."
+            message += f" preemption: {none if self._may_preempt(pod) else never}"
         if self._condition(pod, "Unschedulable", message):
             self._recorder.event(pod, "Warning", "FailedScheduling", message)
         self._autoscaler.ask_for(pod)
@@ -82,13 +87,55 @@ class Scheduler:
         return ""
 
     def _free_gpus(self, node: Json) -> int:
-        name = node["metadata"]["name"]
-        used = sum(
-            gpus_of(pod)
-            for pod in self._store.all(PODS)
-            if pod["spec"].get("nodeName") == name and pod["status"].get("phase") not in ("Succeeded", "Failed")
-        )
+        used = sum(map(gpus_of, self._pods_on(node)))
         return int(node["status"].get("allocatable", {}).get(GPU, 0)) - used
+
+    def _pods_on(self, node: Json) -> list[Json]:
+        name, over = node["metadata"]["name"], ("Succeeded", "Failed")
+        pods = self._store.all(PODS)
+        return [one for one in pods if one["spec"].get("nodeName") == name and one["status"].get("phase") not in over]
+
+    def _preempt(self, pod: Json, nodes: list[Json]) -> bool:
+        """Send away what has a lower priority on the node where that costs least; the pod waits until it is gone."""
+        if not self._may_preempt(pod):
+            return False
+        found = [(victims, node) for node in nodes if (victims := self._victims(pod, node))]
+        if not found:
+            return False
+        victims, node = min(found, key=lambda one: (self._priority(one[0][-1]), len(one[0])))
+        meta = pod["metadata"]
+        for victim in victims:
+            if "deletionTimestamp" not in victim["metadata"]:
+                text = f"Preempted by pod {meta['uid']} on node {node['metadata']['name']}"
+                self._recorder.event(victim, "Normal", "Preempted", text)
+                delete(self._store, PODS, victim["metadata"]["namespace"], victim["metadata"]["name"], {})
+        name = node["metadata"]["name"]
+        if pod["status"].get("nominatedNodeName") != name:
+            key = (meta["namespace"], meta["name"])
+            self._store.change(PODS, *key, lambda copy: copy["status"].update(nominatedNodeName=name))
+        return True
+
+    def _victims(self, pod: Json, node: Json) -> list[Json]:
+        """The pods that would have to go from a node, the least important first; none where that would not help."""
+        if self._why_not(pod, node) != f"Insufficient {GPU}":
+            return []
+        mine, missing = self._priority(pod), gpus_of(pod) - self._free_gpus(node)
+        victims: list[Json] = []
+        for one in sorted(self._pods_on(node), key=self._priority):
+            if missing > 0 and gpus_of(one) and self._priority(one) < mine:
+                victims.append(one)
+                missing -= gpus_of(one)
+        return victims if missing <= 0 else []
+
+    def _priority(self, pod: Json) -> int:
+        return int(self._class_of(pod).get("value", 0))
+
+    def _may_preempt(self, pod: Json) -> bool:
+        return bool(self._class_of(pod).get("preemptionPolicy") != "Never")
+
+    def _class_of(self, pod: Json) -> Json:
+        name = pod["spec"].get("priorityClassName")
+        return (self._store.find(PRIORITY_CLASSES, "", name) if name else None) or {}
 
     def _bind(self, pod: Json, node: Json) -> None:
         try:

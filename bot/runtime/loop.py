@@ -112,8 +112,15 @@ class Loop:
                 self._answer(Answer(event.request_id, answers.internal_error(incident)))
             return
         self._metrics.held.set(len(self.state.runs))
+        for name, error in self.state.broken:
+            self._metrics.aside.inc()
+            self._log.error("run set aside", workflow=name, event_type=type(event).__name__, exc_info=error)
+        self.state.broken.clear()
         for effect in effects:
-            self._start(effect)
+            try:
+                self._start(effect)
+            except Exception:  # noqa: BLE001  # the other effects are wanted as well
+                self._log.exception("effect could not be started", effect=type(effect).__name__)
 
     def _start(self, effect: Effect) -> None:
         match effect:

@@ -7,12 +7,13 @@ from typing import Any
 
 from bot.clients.errors import Forbidden, Invalid, NotFound, WireError
 from bot.clients.mattermost import Mattermost, StoredPost
+from bot.clients.mattermost_rooms import Rooms
 from bot.core.buttons import buttons_of
-from bot.core.card import Card
+from bot.core.card import Card, Origin
 from bot.core.effects import CheckPosts, EditCard, ExitPost, PostCard, SayInThread
 from bot.core.events import EffectDone, EffectFailed, Trouble
 from bot.core.render.card import render_card
-from bot.core.render.thread import NOTICE
+from bot.core.render.thread import NOTICE, called
 from bot.core.settings import Settings
 from bot.core.signing import is_exit_post
 from bot.logs import log
@@ -32,6 +33,15 @@ EXIT_UID, EXIT_ATTEMPT, EXIT_MARK = "gputest_uid", "gputest_attempt", "gputest_m
 _NOT_A_ROOT = frozenset({"api.post.create_post.root_id.app_error"})
 """Refusals that mean: the card is not there any more. That of an archived channel is none of them: it may come back."""
 
+FINAL = frozenset(
+    {
+        "api.post.update_post.permissions_time_limit.app_error",
+        "model.post.is_valid.props.app_error",
+        "model.post.is_valid.msg.app_error",
+    }
+)
+"""Refusals of an edit that no later try changes: the server's PostEditTimeLimit, or a card too large for it."""
+
 
 class CardSink:
     """Writes to the chat about runs. `may` is the lease; it is asked right before each write."""
@@ -40,6 +50,7 @@ class CardSink:
         self, chat: Mattermost, settings: Settings, metrics: Metrics, may: Callable[[], bool], seal: Seal
     ) -> None:
         self._chat = chat
+        self._rooms = Rooms(chat)
         self._settings = settings
         self._metrics = metrics
         self._may = may
@@ -76,7 +87,7 @@ class CardSink:
         try:
             roots = await self._chat.roots(effect.channel, effect.since)
             ours = _oldest_first(p for p in roots if str(p.props.get(CARD_KEY, "")).rsplit(":", 1)[0] == run)
-            kept = next((p for p in ours if p.props[CARD_KEY] == effect.key), None)
+            kept = next((p for p in ours if p.props[CARD_KEY] == effect.key), None) or await self._known(effect)
             if kept is None:
                 return EffectFailed(effect.id, Trouble.GONE, "the card is not there any more")
             # a card of an earlier number is a double as well: a person deleted it, and a late request made it again
@@ -84,12 +95,27 @@ class CardSink:
             if effect.card is not None:
                 body = self._body(effect.card, effect.channel, effect.key)
                 if _looks(kept.message, kept.props) != _looks(body["message"], body["props"]):
-                    await self._chat.edit(kept.id, body, self._may)
+                    await self._correct(kept.id, body)
             if kept.replies > 1:
                 await self._check_thread(kept.id)
         except WireError as error:
             return failure(effect.id, _as_gone(error))
         return EffectDone(effect.id, kept.id)
+
+    async def _correct(self, post: str, body: dict[str, Any]) -> None:
+        try:
+            await self._chat.edit(post, body, self._may)
+        except Invalid as error:
+            if error.code not in FINAL:
+                raise
+
+    async def _known(self, effect: CheckPosts) -> StoredPost | None:
+        """The card by its id: one that is not among the latest posts is older than clocks made us think."""
+        try:
+            posts = await self._chat.thread(effect.post, "checks")
+        except NotFound:
+            return None
+        return next((p for p in self._ours(posts) if p.id == effect.post and p.props.get(CARD_KEY) == effect.key), None)
 
     async def _check_thread(self, post: str) -> None:
         seen: set[str] = set()
@@ -117,8 +143,12 @@ class CardSink:
             # editing a deleted post is answered with 403 (api4/post.go), as is a lost right: looking tells which
             gone = not await self._there(effect.post)
             return failure(effect.id, NotFound(error.reason) if gone else error)
-        except WireError as error:
+        except Invalid as error:
+            if error.code in FINAL:
+                return EffectFailed(effect.id, Trouble.FINAL, error.reason)
             return failure(effect.id, _as_gone(error))
+        except WireError as error:
+            return failure(effect.id, error)
         return EffectDone(effect.id)
 
     async def _there(self, post: str) -> bool:
@@ -138,10 +168,21 @@ class CardSink:
                 key = f"{effect.key}:{part}"
                 if key in held or (part == NOTICE and effect.unless and await self._exit_step_spoke(effect.unless)):
                     continue
-                await self._chat.post(self._reply(effect, key, text), self._may)
+                said = text if part != NOTICE or effect.asker is None else await self._called(text, effect.asker)
+                await self._chat.post(self._reply(effect, key, said), self._may)
         except WireError as error:
             return failure(effect.id, _as_gone(error))
         return EffectDone(effect.id)
+
+    async def _called(self, text: str, asker: Origin) -> str:
+        """The notice with the name of the one who asked, as it is today: somebody else may have the old one."""
+        try:
+            account = await self._rooms.account(asker.user_id)
+        except (NotFound, Invalid):
+            return called(text, asker.user_name, there=False)
+        except WireError:
+            return called(text, asker.user_name)  # nobody knows; the notice does not wait for it
+        return called(text, account.name, there=account.there)
 
     async def _exit_step_spoke(self, wanted: ExitPost) -> bool:
         """Whether the run's own exit step has posted through its webhook (deploy/argo/notify/notify.py).

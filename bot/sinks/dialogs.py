@@ -21,7 +21,7 @@ class DialogSink:
     async def open(self, effect: OpenDialog) -> EffectDone | EffectFailed:
         """Show the form."""
         if not self._seal.url:
-            return EffectFailed(effect.id, Trouble.REFUSED, "Mattermost was not told where I am (mattermost.commands_url in config.yaml)")
+            return EffectFailed(effect.id, Trouble.REFUSED, "my own address is not known (mattermost.commands_url)")
         dialog = render_dialog(effect.dialog) | {"state": self._seal.state(effect.state)}
         try:
             await self._chat.open_dialog(effect.trigger_id, self._seal.dialog_url(), dialog)

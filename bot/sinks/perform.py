@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import assert_never
 
 from bot.core.effects import (
     Answer,
     CheckPosts,
+    EditAlert,
     EditCard,
     Effect,
     FollowLog,
+    KeepCosts,
+    KeepStart,
+    MakePlaceholder,
     OpenDialog,
     PatchWorkflow,
+    PostAlert,
     PostCard,
+    ReadAlerts,
+    RemovePlaceholders,
     SayInThread,
     SetSuspend,
     StopFollowing,
@@ -20,40 +28,62 @@ from bot.core.effects import (
     WakeAt,
 )
 from bot.core.events import EffectDone, EffectFailed
+from bot.sinks.alerts import AlertSink
 from bot.sinks.cards import CardSink
+from bot.sinks.costs import CostSink
 from bot.sinks.cronworkflows import CronWorkflowSink
 from bot.sinks.dialogs import DialogSink
+from bot.sinks.history import HistorySink
+from bot.sinks.placeholders import PlaceholderSink
 from bot.sinks.workflows import WorkflowSink
 
 
+@dataclass(frozen=True)
 class Sinks:
     """Everything the bot can do to the world."""
 
-    def __init__(self, workflows: WorkflowSink, crons: CronWorkflowSink, cards: CardSink, dialogs: DialogSink) -> None:
-        self._workflows = workflows
-        self._crons = crons
-        self._cards = cards
-        self._dialogs = dialogs
+    workflows: WorkflowSink
+    crons: CronWorkflowSink
+    cards: CardSink
+    dialogs: DialogSink
+    placeholders: PlaceholderSink
+    history: HistorySink
+    costs: CostSink
+    alerts: AlertSink
 
-    async def perform(self, effect: Effect) -> EffectDone | EffectFailed | None:
+    async def perform(self, effect: Effect) -> EffectDone | EffectFailed | None:  # noqa: C901, PLR0912  # one case an effect
         """Perform it and return the event of its end; None for what the runtime itself takes care of."""
         match effect:
             case PatchWorkflow():
-                return await self._workflows.patch(effect)
+                return await self.workflows.patch(effect)
             case SubmitWorkflow():
-                return await self._workflows.submit(effect)
+                return await self.workflows.submit(effect)
             case SetSuspend():
-                return await self._crons.suspend(effect)
+                return await self.crons.suspend(effect)
             case PostCard():
-                return await self._cards.post(effect)
+                return await self.cards.post(effect)
             case EditCard():
-                return await self._cards.edit(effect)
+                return await self.cards.edit(effect)
             case SayInThread():
-                return await self._cards.say(effect)
+                return await self.cards.say(effect)
             case CheckPosts():
-                return await self._cards.check(effect)
+                return await self.cards.check(effect)
+            case ReadAlerts():
+                return await self.alerts.read(effect)
+            case PostAlert():
+                return await self.alerts.post(effect)
+            case EditAlert():
+                return await self.alerts.edit(effect)
+            case MakePlaceholder():
+                return await self.placeholders.make(effect)
+            case RemovePlaceholders():
+                return await self.placeholders.remove(effect)
+            case KeepStart():
+                return await self.history.keep(effect)
+            case KeepCosts():
+                return await self.costs.keep(effect)
             case OpenDialog():
-                return await self._dialogs.open(effect)
+                return await self.dialogs.open(effect)
             case Answer() | WakeAt() | FollowLog() | StopFollowing():
                 return None
             case _:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from bot.clients.mattermost import Mattermost
 
@@ -24,7 +25,14 @@ class Replies:
             WireError: NotFound where the thread was deleted.
         """
         ours = [post for post in await self._chat.thread(root) if post.user_id == self._chat.user_id]
-        return any(post.props.get(ANSWER_KEY) == request and not post.deleted for post in ours)
+        return any(post.props.get(ANSWER_KEY) == request for post in ours)
+
+    def request_of(self, post: Mapping[str, Any]) -> str:
+        """The id of the request that a post answers, as the server has it, deleted or not; "" for any other post."""
+        props = post.get("props")
+        if post.get("user_id") != self._chat.user_id or not isinstance(props, dict):
+            return ""
+        return str(props.get(ANSWER_KEY, ""))
 
     async def say(self, channel: str, root: str, request: str, text: str) -> None:
         """Answer, unless it is answered: another replica or an earlier process may have done it.

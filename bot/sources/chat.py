@@ -4,7 +4,7 @@ Only the holder of the Lease takes them. The websocket says what is typed now; w
 restart, another holder, a gap in the line) is read by REST from the cursor on. Both ways meet in `_take`, where each
 post is served once:
 
-    is our answer in the thread? → ask the core → is it there now? → answer → let the cursor pass
+    is our answer in the thread, or was it? → ask the core → is it there now? → answer → let the cursor pass
 
 A process that ends in between leaves the post unanswered and the cursor before it, so the next one begins again; the
 run's name derives from the post, so there is one run.
@@ -17,7 +17,7 @@ import contextlib
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -59,6 +59,8 @@ class Replies(Protocol):
     """Where answers go."""
 
     async def has(self, root: str, request: str) -> bool: ...
+
+    def request_of(self, post: Mapping[str, Any]) -> str: ...
 
     async def say(self, channel: str, root: str, request: str, text: str) -> None: ...
 
@@ -194,6 +196,9 @@ class ChatCommands:
             await self._write(stored)
         else:
             self._floor = 0
+        if stored > _millis(self._now()) + OVERLAP:
+            # a clock was wrong: nothing is known of what was answered, but the threads tell
+            stored = _millis(self._now() - MAX_AGE)
         self._saved = stored
         self._cursor = Cursor(stored)
         for request, posted in self._under_way.items():
@@ -206,13 +211,15 @@ class ChatCommands:
         self._cursor.hold(_GAP, self._cursor.value + 1)
 
     async def _catch_up(self) -> None:
-        """Take every command since the cursor that has no answer yet."""
+        """Take every command since the cursor that has no answer yet, nor had one that somebody deleted."""
         self._gap = False
         since = max(self._cursor.value - OVERLAP, self._floor, _millis(self._now() - MAX_AGE))
         found: list[PostedCommand] = []
         try:
             for room in await self._around.rooms.joined():
                 for post in await self._around.rooms.posts_since(room, since):
+                    if request := self._around.replies.request_of(post):
+                        self._finished(request)  # a thread does not show what was deleted in it
                     command = to_command(post, room.type, room.team_id, self._me, self._triggers)
                     if command is not None:
                         found.append(command)
@@ -252,7 +259,7 @@ class ChatCommands:
         request = posted.command.request_id
         if request in self._done or request in self._under_way:
             return
-        self._cursor.saw(posted.at)
+        self._cursor.saw(min(posted.at, _millis(self._now())))
         if self._is_old(posted):
             self._around.log.info("a command in the chat was too old to be answered", post=posted.post)
             return
@@ -270,6 +277,9 @@ class ChatCommands:
             return
         self._cursor.release(request)
         self._answered = True
+        self._finished(request)
+
+    def _finished(self, request: str) -> None:
         self._done[request] = None
         while len(self._done) > KEPT:
             self._done.popitem(last=False)

@@ -10,6 +10,9 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from bot.core.effects import WakeAt
 from bot.core.events import Event, Swept, Woke
 
+_FAR = 32503680000.0
+"""The year 3000, in Unix seconds: a wake-up beyond is never."""
+
 
 class Clock:
     """Turns times into events."""
@@ -33,7 +36,7 @@ class Clock:
 
     def wake(self, effect: WakeAt) -> None:
         """Come back at that time; a later request with the same key replaces the earlier."""
-        when = datetime.fromtimestamp(effect.when, UTC)
+        when = datetime.fromtimestamp(min(max(effect.when, 0.0), _FAR), UTC)
         self._scheduler.add_job(
             self._woke, "date", run_date=when, args=[effect.key], id=effect.key, replace_existing=True
         )

@@ -1,6 +1,6 @@
-"""Events that tell why a pod waits: those of the cluster-autoscaler, and what the scheduler says of our own pods.
+"""Events that tell why a pod waits: those of the cluster-autoscaler, and of our own pods the scheduler's and kubelet's.
 
-Two narrow watches instead of one of everything: a busy cluster writes hundreds of Events a minute.
+Narrow watches instead of one of everything: a busy cluster writes hundreds of Events a minute.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ AUTOSCALER = ("fieldSelector", "source=cluster-autoscaler")
 SCHEDULER = ("fieldSelector", "reason=FailedScheduling")
 
 
+IMAGES = ("fieldSelector", "reason=Pulled")
+"""When the image of a container is there: no field of a pod tells it."""
+
+
 async def watch_autoscaler_events(around: Around) -> None:
     """Hand on what the autoscaler says of pods, nodes and groups, for ever."""
     ours = f"/api/v1/namespaces/{around.settings.namespace}/events"
@@ -25,8 +29,8 @@ async def watch_autoscaler_events(around: Around) -> None:
     await watch_where_allowed(around, wanted, decode_note, note_sighting)
 
 
-async def watch_scheduler_events(around: Around) -> None:
-    """Hand on what the scheduler says of pods of our namespace, for ever. Pods of others say it in their status."""
+async def watch_pod_events(around: Around, selector: tuple[str, str]) -> None:
+    """Hand on Events of pods of our namespace, for ever. Pods of others say what matters in their status."""
     ours = f"/api/v1/namespaces/{around.settings.namespace}/events"
 
     def take(seen: Listed[Note] | Seen[Note], _everywhere: bool) -> Sighting | None:
@@ -36,7 +40,7 @@ async def watch_scheduler_events(around: Around) -> None:
             return None
         return note_sighting(seen, False)
 
-    await watch_where_allowed(around, Wanted(Source.EVENTS, [(ours, False)], [SCHEDULER]), decode_note, take)
+    await watch_where_allowed(around, Wanted(Source.EVENTS, [(ours, False)], [selector]), decode_note, take)
 
 
 def note_sighting(seen: Listed[Note] | Seen[Note], everywhere: bool) -> Sighting | None:

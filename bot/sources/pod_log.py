@@ -31,6 +31,9 @@ RETRY_SECONDS = 5.0
 MAX_LINE = 256 * 1024
 """A longer line is no marker; what is read of it is thrown away."""
 
+GATHER_SECONDS, MAX_BATCH = 0.2, 200
+"""Markers of that time, and so many at most, are one event: what one pod prints must not hold up the other runs."""
+
 
 class _Meta(msgspec.Struct):
     name: str
@@ -54,9 +57,12 @@ class LogFollowers:
         tasks: Tasks,
         put: Callable[[Event], None],
         trouble: Callable[[str], None],
+        *,
         retry: float = RETRY_SECONDS,
+        gather: float = GATHER_SECONDS,
     ) -> None:
         self._retry = retry
+        self._gather = gather
         self._kube = kube
         self._tasks = tasks
         self._put = put
@@ -97,12 +103,45 @@ class LogFollowers:
         query = [("container", "main"), ("follow", "true"), ("timestamps", "true")]
         query += [("sinceTime", last)] if last else []
         path = f"/api/v1/namespaces/{effect.namespace}/pods/{pod}/log"
-        async with self._kube.stream(path, query, seconds=STREAM_SECONDS) as reader:
-            async for line in whole_lines(reader, MAX_LINE):
-                marker, last = new_marker(line.decode(errors="replace"), last)
-                if marker is not None:
-                    self._put(MarkersRead(effect.uid, effect.attempt, (marker,)))
+        batch = _Batch(lambda markers: self._put(MarkersRead(effect.uid, effect.attempt, markers)), self._gather)
+        try:
+            async with self._kube.stream(path, query, seconds=STREAM_SECONDS) as reader:
+                async for line in whole_lines(reader, MAX_LINE):
+                    marker, last = new_marker(line.decode(errors="replace"), last)
+                    if marker is not None and batch.add(marker):
+                        await asyncio.sleep(self._gather)  # the rest waits in the stream
+        finally:
+            batch.send()
         return last
+
+
+class _Batch:
+    """Markers that are gathered, so that those of a moment cost one decision."""
+
+    def __init__(self, put: Callable[[tuple[Marker, ...]], None], seconds: float) -> None:
+        self._put = put
+        self._seconds = seconds
+        self._markers: list[Marker] = []
+        self._due: asyncio.TimerHandle | None = None
+
+    def add(self, marker: Marker) -> bool:
+        """Take one more; true once there were as many as go at once."""
+        self._markers.append(marker)
+        if len(self._markers) >= MAX_BATCH:
+            self.send()
+            return True
+        if self._due is None:
+            self._due = asyncio.get_running_loop().call_later(self._seconds, self.send)
+        return False
+
+    def send(self) -> None:
+        """Hand in what was gathered."""
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        if self._markers:
+            self._put(tuple(self._markers))
+            self._markers.clear()
 
 
 def new_marker(line: str, last: str) -> tuple[Marker | None, str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from bot.core.sightings import StatusSeen
 from bot.sources.autoscaler import watch_autoscaler
-from bot.sources.kube_events import watch_autoscaler_events, watch_scheduler_events
+from bot.sources.kube_events import IMAGES, SCHEDULER, watch_autoscaler_events, watch_pod_events
 from bot.sources.nodes import watch_nodes
 from bot.sources.optional import Around
 from bot.sources.pods import watch_pods
@@ -19,7 +19,8 @@ def pool_watches(around: Around) -> dict[str, Coroutine[Any, Any, None]]:
         "nodes": watch_nodes(around),
         "gpu pods": watch_pods(around),
         "autoscaler events": watch_autoscaler_events(around),
-        "scheduler events": watch_scheduler_events(around),
+        "scheduler events": watch_pod_events(around, SCHEDULER),
+        "image events": watch_pod_events(around, IMAGES),
     }
     if around.settings.autoscaler_status:
         watches["autoscaler status"] = watch_autoscaler(around)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.core.commands.gputest import SPEC
+from bot.core.commands.grammar import UNSEEN
 from bot.core.events import CommandTyped
 
 DIRECT = "D"
@@ -22,8 +23,6 @@ DIRECT = "D"
 
 _FOREIGN = ("from_bot", "from_webhook", "from_plugin")
 """Props that mark what no person typed."""
-
-_INVISIBLE = str.maketrans("", "", "\u200b\u200c\u200d\u2060\ufeff")
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,9 @@ def to_command(
     message, at, props = post.get("message"), post.get("create_at"), post.get("props")
     if not identity or not user or not channel or not isinstance(message, str) or not isinstance(at, int):
         return None
-    if user == me.id or post.get("type") != "" or not isinstance(props, dict) or post.get("delete_at"):
+    if user == me.id or post.get("type") != "" or not isinstance(props, dict):
+        return None
+    if post.get("delete_at") or post.get("edit_at"):  # what it said when it was sent is not known any more
         return None
     if any(str(props.get(mark)).lower() == "true" for mark in _FOREIGN):
         return None
@@ -98,7 +99,7 @@ def addressed(message: str, name: str, *, direct: bool) -> str | None:
 
     A name ends where the server ends it: `@gputest:` and `@gputest.` are us, `@gputest-2` and `@gputest.x` are not.
     """
-    text = message.translate(_INVISIBLE).strip()
+    text = UNSEEN.sub("", message).strip()
     found = re.match(rf"(?i)@{re.escape(name)}(?![\w-]|[.]+[\w-])[.:,;!?]*(?=\s|$)", text)
     if found:
         return text[found.end() :].strip()

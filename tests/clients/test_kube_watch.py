@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bot.clients.errors import Conflict, Gone, NotFound, ServerFault
 from bot.clients.kube import READ_TRIES, Kube
 from bot.clients.kube_watch import Backoff, Listed, Seen, Selection, Watch
 from bot.core.workflow import Workflow
@@ -220,3 +221,19 @@ def test_the_waits_double_up_to_their_longest() -> None:
 
     for failures, most in ((1, 0.5), (2, 1.0), (7, 30.0), (1000, 30.0)):
         assert most / 2 <= backoff.wait(failures) <= most
+
+
+@pytest.mark.parametrize("status", [404, 409, 410])
+async def test_what_a_proxy_says_of_an_object_is_not_believed(status: int) -> None:
+    """Only a Status says that it is gone, or that somebody else wrote."""
+    html = Reply(status=status, chunks=[b"<html>not here</html>"], headers={"Content-Type": "text/html"})
+    real = Reply(status=status, chunks=[b'{"kind":"Status","reason":"NotFound","message":"no such object"}'])
+    async with wire(html, real) as script:
+        kube = await Kube.connect(Metrics(), url=script.url, token="t", first_wait=0.001)
+        try:
+            with pytest.raises(ServerFault):
+                await kube.patch(f"{PATH}/a", {})
+            with pytest.raises((NotFound, Conflict, Gone)):
+                await kube.patch(f"{PATH}/a", {})
+        finally:
+            await kube.close()

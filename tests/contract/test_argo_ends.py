@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.contract.runs import PODS, RESULT, WORKFLOWS, Runs, dag, node, phase, pod_template, spec_of
 from tests.contract.wire import Json
-from tests.real.rig.pod_script import Exit, Hang, Outputs, Pending, Running, Wait
+from tests.real.rig.pod_script import Exit, Hang, Orphaned, Outputs, Pending, Running, Wait
 
 PREFIX = "workflows.argoproj.io"
 
@@ -98,6 +98,33 @@ async def test_stopped_in_the_queue(runs: Runs) -> None:
     assert (phase(ended), ended["status"]["message"]) == ("Failed", "Stopped with strategy 'Stop'")
 
 
+async def test_retried_and_back_in_the_queue(runs: Runs) -> None:
+    """A retried workflow that waits for its lock is Running to 3.7, and nothing ends it before its turn comes.
+
+    4.0 calls it Pending, and lets it be terminated, as one that was never tried before.
+    """
+    first, second = f"{runs.name}-a", f"{runs.name}-b"
+    runs.script("work", Running(), Exit(1), run=second)
+    await runs.submit(locked(runs.name), second)
+    await runs.ended(second)
+    runs.script("work", Running(), Wait("retried queue"), Exit(0), run=first)
+    await runs.submit(locked(runs.name), first)
+    await runs.running(name=first)
+    await runs.pass_time(1.1)
+    await runs.servers.argo_retry(second)
+    waits = await runs.until(lambda seen: "lock" in seen["status"].get("message", ""), second)
+    await runs.shut_down("Terminate", second)
+    await runs.pass_time(2.0)
+    told = await runs.get(second)
+    await runs.player.release("retried queue")
+    await runs.ended(first)
+    ended = await runs.ended(second)
+
+    assert waits["status"]["synchronization"]["mutex"]["waiting"][0]["holder"].endswith(first)
+    assert (phase(waits), phase(told)) == (("Pending", "Succeeded") if runs.is_40 else ("Running", "Running"))
+    assert phase(ended) == ("Succeeded" if runs.is_40 else "Failed")
+
+
 async def test_a_controller_that_is_started_anew(runs: Runs) -> None:
     """What runs goes on, what holds a lock holds it still, and who waits for it gets it after that."""
     first, second = f"{runs.name}-a", f"{runs.name}-b"
@@ -132,6 +159,21 @@ async def test_what_happens_while_the_controller_is_away(runs: Runs) -> None:
 
     assert (phase(untouched), phase(unseen)) == ("Running", "")
     assert (phase(await runs.ended()), phase(await runs.ended(other))) == ("Succeeded", "Succeeded")
+
+
+# being lost
+
+
+async def test_a_pod_that_failed_without_an_end(runs: Runs) -> None:
+    """Its node is gone, and nobody says how its containers ended: 3.7 takes that for a success, 4.0 does not."""
+    runs.script("work", Running(announced=False), Orphaned())
+    await runs.submit(spec_of(dag("work"), pod_template("work")))
+    done = await runs.ended()
+    because = "pod failed: neither main nor wait container completed successfully"
+    says = ("Failed", because) if runs.is_40 else ("Succeeded", None)
+
+    assert (node(done, "work")["phase"], node(done, "work").get("message")) == says
+    assert phase(done) == says[0]
 
 
 # being stopped

@@ -113,9 +113,11 @@ async def test_a_watch_ends_by_itself(kube: Wire, name: str) -> None:
         made = (await kube.post(TEMPLATES, template(name))).body["metadata"]["resourceVersion"]
         added, mark = await watch.next(), await watch.next()
         marked_after = time.monotonic() - began
-        end = await watch.next()
+        # that of each minute may come as well
+        while (more := await watch.next()).get("type") == "BOOKMARK":
+            mark = more
 
-    assert (added["type"], mark["type"], end) == ("ADDED", "BOOKMARK", {})
+    assert (added["type"], mark["type"], more) == ("ADDED", "BOOKMARK", {})
     assert (mark["object"]["kind"], mark["object"]["apiVersion"]) == ("WorkflowTemplate", "argoproj.io/v1alpha1")
     assert int(mark["object"]["metadata"]["resourceVersion"]) >= int(made)
     assert not mark["object"]["metadata"].get("name")

@@ -378,6 +378,57 @@ async def test_people_by_their_names(talk: Talk) -> None:
     assert found[0]["id"] == talk.anna.user_id
 
 
+async def test_a_person_by_their_id(talk: Talk) -> None:
+    """As they are called today, also by who shares nothing with them; a name that was given up is free for others."""
+    body = {"email": "carla@people.example", "username": "carla", "password": "Rig-once-more-1"}
+    carla = (await talk.admin.post("/users", body)).body["id"]
+    before = await talk.as_bot.get(f"/users/{carla}")
+    renamed = await talk.admin.put(f"/users/{carla}/patch", {"username": "carla.smith"})
+    after = await talk.as_bot.get(f"/users/{carla}")
+    taken = await talk.admin.put(f"/users/{talk.ben.user_id}/patch", {"username": "carla.smith"})
+    await talk.admin.delete(f"/users/{carla}")
+    gone = await talk.as_bot.get(f"/users/{carla}")
+
+    assert [answer.body["username"] for answer in (before, renamed, after)] == ["carla", "carla.smith", "carla.smith"]
+    assert before.body["delete_at"] == after.body["delete_at"] == 0
+    assert "is_bot" not in before.body
+    assert (gone.status, gone.body["username"], gone.body["delete_at"] > 0) == (200, "carla.smith", True)
+    assert taken.error == (400, "app.user.save.username_exists.app_error")
+    assert (await talk.as_bot.get(f"/users/{NOBODY}")).error == (404, "app.user.missing_account.const")
+    assert (await talk.as_bot.get("/users/nobody")).error == (400, "api.context.invalid_url_param.app_error")
+    assert (await talk.as_anna.put(f"/users/{carla}/patch", {"username": "eve"})).status == 403
+
+
+async def test_a_reply_that_was_deleted(talk: Talk) -> None:
+    """The thread does not have it any more; who asks for what has changed since gets it, with its props."""
+    asked = await talk.post("@gputest nightly enable", talk.as_anna)
+    answer = await talk.post("done", root_id=asked["id"], props={"gputest_answer": "r1"})
+    await talk.admin.delete(f"/posts/{answer['id']}")
+    thread = (await talk.as_bot.get(f"/posts/{asked['id']}/thread")).body
+    page = await talk.channel_posts(per_page="200")
+    changed = await talk.channel_posts(since=str(asked["create_at"] - 1))
+
+    assert list(thread["posts"]) == [asked["id"]]
+    assert answer["id"] not in page["posts"]
+    found = changed["posts"][answer["id"]]
+    assert found["delete_at"] > 0
+    assert (found["user_id"], found["root_id"]) == (talk.account.user_id, asked["id"])
+    assert found["props"]["gputest_answer"] == "r1"
+
+
+async def test_a_post_that_was_edited(talk: Talk) -> None:
+    """It says when; a pin and a reply are no edits."""
+    post = await talk.post("good morning all", talk.as_anna)
+    await talk.admin.post(f"/posts/{post['id']}/pin")
+    await talk.post("morning", root_id=post["id"])
+    untouched = await talk.stored(post["id"])
+    await talk.as_anna.put(f"/posts/{post['id']}/patch", {"message": "@gputest dqn"})
+    edited = await talk.stored(post["id"])
+
+    assert untouched["edit_at"] == 0
+    assert edited["edit_at"] > edited["create_at"]
+
+
 async def test_channels_by_their_names(talk: Talk) -> None:
     """One that is not there is 404, and so is one that the bot is not in."""
     there = await talk.as_bot.get("/teams/name/contract/channels/name/gpu-tests")

@@ -8,34 +8,53 @@ whole life of a run can be told in a few lines.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import jsonpatch
 import msgspec
 
+from bot.core.alerting import WAKE_ALERTS
+from bot.core.alerts import AlertPost, read_key
 from bot.core.effects import (
     Answer,
     CheckPosts,
+    EditAlert,
     EditCard,
     Effect,
     FollowLog,
+    KeepStart,
+    MakePlaceholder,
     OpenDialog,
     PatchWorkflow,
+    PostAlert,
     PostCard,
+    ReadAlerts,
+    RemovePlaceholders,
     SayInThread,
     SetSuspend,
     StopFollowing,
     SubmitWorkflow,
     WakeAt,
 )
-from bot.core.events import EffectDone, EffectFailed, Event, Installed, LeaseWon, Trouble, WorkflowChanged
+from bot.core.events import EffectDone, EffectFailed, Event, Installed, LeaseWon, Trouble, Woke, WorkflowChanged
+from bot.core.history import Start, merged, written
 from bot.core.memory import FINALIZER
 from bot.core.react import react
+from bot.core.render.thread import NOTICE, called
 from bot.core.settings import Settings
 from bot.core.state import State
 from bot.core.workflow import Workflow
 from tests.phrases import NOW, SETTINGS
+
+
+def _open_alerts(alerts: dict[str, tuple[str, str, bool]]) -> Iterator[AlertPost]:
+    for post, (key, text, over) in alerts.items():
+        found = read_key(key)
+        assert found is not None
+        if not over:
+            yield AlertPost(post, *found, text)
 
 
 @dataclass
@@ -52,6 +71,9 @@ class Playbook:
     effects: list[Effect] = field(default_factory=list)
     wakes: dict[str, float] = field(default_factory=dict)
     version: int = 100
+    history: tuple[Start, ...] = ()
+    alerts: dict[str, tuple[str, str, bool]] = field(default_factory=dict)
+    """Key, text and whether it is over, of each alert in the chat, by its post."""
 
     def __post_init__(self) -> None:
         self.restart()
@@ -111,7 +133,8 @@ class Playbook:
                 return EffectDone(effect.id)
             case SayInThread():
                 held = {key for key, _ in self.thread}
-                self.thread += [(f"{effect.key}:{k}", t) for k, t in effect.parts if f"{effect.key}:{k}" not in held]
+                said = [(k, _called(effect, k, t)) for k, t in effect.parts]
+                self.thread += [(f"{effect.key}:{k}", t) for k, t in said if f"{effect.key}:{k}" not in held]
                 return EffectDone(effect.id)
             case CheckPosts():
                 return EffectDone(effect.id, f"post-{effect.key}")
@@ -120,7 +143,21 @@ class Playbook:
                 return None
             case Answer() | FollowLog() | StopFollowing():
                 return None
-            case SubmitWorkflow() | SetSuspend() | OpenDialog():
+            case ReadAlerts():
+                return EffectDone(effect.id, tuple(_open_alerts(self.alerts)))
+            case PostAlert():
+                post = f"alert-{len(self.alerts) + 1}"
+                self.alerts[post] = effect.key, effect.text, False
+                return EffectDone(effect.id, post)
+            case EditAlert():
+                self.alerts[effect.post] = effect.key, effect.text, True
+                return EffectDone(effect.id)
+            case KeepStart():
+                self.history = merged(self.history, [effect.start])
+                return EffectDone(effect.id, written(self.history))
+            case RemovePlaceholders():
+                return EffectDone(effect.id, ())
+            case SubmitWorkflow() | SetSuspend() | OpenDialog() | MakePlaceholder():
                 raise AssertionError("tell the answer of a command by hand")
 
     def _patch(self, effect: PatchWorkflow) -> EffectDone | EffectFailed:
@@ -134,6 +171,15 @@ class Playbook:
             return EffectFailed(effect.id, Trouble.CONFLICT, "a test failed", latest=self.read(effect.name))
         return EffectDone(effect.id, self.write(body))
 
+    def look(self, seconds: float = 0.0) -> None:
+        """Time passes, and the bot looks at what is wrong."""
+        self.now += seconds
+        self.play(self.tell(Woke(WAKE_ALERTS)))
+
+    def said(self) -> list[str]:
+        """The alerts in the chat."""
+        return [text for _, text, _ in self.alerts.values()]
+
     def has_finalizer(self, name: str = "gpu-test-k7m2") -> bool:
         """Whether the bot still holds the object."""
         return FINALIZER in self.cluster[name]["metadata"].get("finalizers", [])
@@ -141,6 +187,10 @@ class Playbook:
     def notices(self) -> list[str]:
         """The texts of all notices in the thread."""
         return [text for key, text in self.thread if key.endswith(":notice")]
+
+
+def _called(effect: SayInThread, part: str, text: str) -> str:
+    return called(text, effect.asker.user_name) if part == NOTICE and effect.asker is not None else text
 
 
 def _absent_as_null(patch: list[dict[str, Any]], body: dict[str, Any]) -> list[dict[str, Any]]:

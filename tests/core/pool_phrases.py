@@ -69,6 +69,7 @@ def node(name: str = "h100-a", pool: str = H100, gpus: int = 1, **more: Any) -> 
 def pod_json(name: str = "p", gpus: int = 1, **more: Any) -> dict[str, Any]:
     """A pod that asks for GPUs; `node`, `pool`, `workflow`, `message`, `gates`, `phase`, `spec` and `status` change it."""
     labels = {"workflows.argoproj.io/workflow": more["workflow"]} if "workflow" in more else {}
+    labels |= more.get("labels", {})
     spec: dict[str, Any] = {
         "containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}],
         "nodeSelector": {LABEL: more.get("pool", H100)},
@@ -97,6 +98,11 @@ def pod(name: str = "p", gpus: int = 1, **more: Any) -> GpuPod:
     found = gpu_pod(msgspec.json.decode(json.dumps(pod_json(name, gpus, **more)), type=Pod), SETTINGS)
     assert found is not None
     return found
+
+
+def placeholder(name: str = "gpu-warm-1", until: object = int(NOW) + 1800, **more: Any) -> GpuPod:
+    """A pod that keeps a node up, as it is kept."""
+    return pod(name, labels={"gputest.bot/role": "placeholder", "gputest.bot/until": str(until)}, **more)
 
 
 def event(reason: str, about: str, message: str, *, kind: str = "Pod", when: str = at("10:00")) -> Note:

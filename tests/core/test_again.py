@@ -6,6 +6,7 @@ from typing import Any
 
 from bot.core.again import Again, everything, what_failed
 from bot.core.card import Card, card_of
+from bot.core.memory import REQUEST_ANNOTATION, Request, write
 from tests.phrases import SETTINGS, ended, green, node, results, suite, workflow
 
 SHA = "3f2a9c1" + "0" * 33
@@ -94,3 +95,24 @@ def test_a_pool_that_is_not_known_names_no_capability() -> None:
     strange = card_of(ended(green(), parameters={"gpu-pool": "tpu"}), SETTINGS)
 
     assert "cuda-compute-cap" not in everything(strange, SETTINGS).parameters
+
+
+def test_the_rerun_of_a_rerun_is_allowed_by_the_ref_of_the_first() -> None:
+    """Its own ref is a commit, which is no pattern of a role."""
+    asked = Request("gpu-test-k7m2", "r", "anna", "anna", "CHANNEL", "release/1")
+    meta = {"annotations": {REQUEST_ANNOTATION: write(asked)}}
+    text = results([suite("dqn", status="failed"), suite("ppo"), *SHARED])
+    run = card_of(ended(text, meta=meta, parameters={"models": "dqn,ppo", "commit-ref": SHA}), SETTINGS)
+    failed = what_failed(run, SETTINGS)
+
+    assert failed is not None
+    assert ("release/1", "release/1") == (everything(run, SETTINGS).ref, failed.ref)
+    assert SHA == everything(run, SETTINGS).parameters["commit-ref"]
+
+
+def test_what_is_no_commit_is_not_handed_to_git() -> None:
+    """The results come out of a pod that runs anybody's code."""
+    again = what_failed(card(suite("dqn", status="failed"), commit="--upload-pack=touch x"), SETTINGS)
+
+    assert again is not None
+    assert "main" == again.parameters["commit-ref"]

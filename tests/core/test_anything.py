@@ -21,6 +21,7 @@ from bot.core.effects import (
     OpenDialog,
     PatchWorkflow,
     PostCard,
+    RemovePlaceholders,
     SayInThread,
     SetSuspend,
     SubmitWorkflow,
@@ -62,6 +63,7 @@ from tests.phrases import NOW, SETTINGS, green, node, outputs, results, suite, w
 PIECES = st.sampled_from(
     "dqn ppo all -dqn mamba models= models=all epochs=5 epochs=x ref=main ref=@all pool=l4 cap=9 notify=no status list"
     " cancel rerun failed k7m2 m3x8 help enable disable reason= reason='@here' @all `@channel` | |---| # > ``` [x](http://y)"
+    " warm cool h100 cost for=1h"
     " \n \n|a|b| ' \" = , -- — \u00a0 \u202e 🚀 \x00".split(" ")
 )
 LINES = st.one_of(st.text(max_size=120), st.lists(PIECES, max_size=8).map(" ".join), st.just("x" * 3000))
@@ -73,7 +75,7 @@ def test_whatever_is_typed_is_answered_once(trigger: str, text: str, who: str) -
     """By one answer or one deed; an answer rings for nobody, breaks no line, and fits."""
     (effect,) = react(deepcopy(world()), CommandTyped("r1", trigger, text, who, who, "CHANNEL", trigger_id="T"), NOW)
 
-    assert isinstance(effect, Answer | SubmitWorkflow | PatchWorkflow | SetSuspend | OpenDialog)
+    assert isinstance(effect, Answer | SubmitWorkflow | PatchWorkflow | SetSuspend | OpenDialog | RemovePlaceholders)
     if isinstance(effect, Answer):
         assert effect.text
         assert len(effect.text) <= MAX_MESSAGE
@@ -538,5 +540,5 @@ def test_what_can_not_be_digested_is_set_aside(events: list[Any]) -> None:
         held = set(state.runs)
         set_aside(state, event)
 
-        assert held - set(state.runs) <= state.aside
+        assert held - set(state.runs) <= set(state.aside)
         assert state.runs.keys().isdisjoint(state.aside)

@@ -17,6 +17,7 @@ from bot.core.react import react
 from bot.core.render import answers
 from bot.core.settings import Channels, Right, Role
 from bot.core.signing import DIALOG_SECONDS, Deed, Signed
+from bot.core.verdict import Verdict
 from bot.core.workflow import Workflow
 from tests.core.playbook import Playbook
 from tests.phrases import NOW, SETTINGS, ended, green, node, outputs, results, suite, workflow, workflow_json
@@ -399,6 +400,18 @@ def test_what_has_ended_is_not_cancelled() -> None:
     assert "🤔 **k7m2** has ended already. Nothing was done." == gone
 
 
+def test_a_run_whose_tests_have_ended_is_not_cancelled() -> None:
+    """Only its exit step runs; to say that it is being stopped would be false, each time."""
+    book = Playbook()
+    book.see(workflow_json(phase="Running", nodes=[node("compile-and-test", "Succeeded")]))
+
+    for request in ("r1", "r2"):
+        assert heard(say(book, "cancel k7m2", request=request)) == (
+            "🤔 The tests of **k7m2** have ended; only its exit step runs, which reports them. Nothing was done."
+            "\n`/gputest status k7m2`"
+        )
+
+
 def test_ones_own_run_can_be_cancelled_without_the_right() -> None:
     """Others' can't; a run that nobody asked for is nobody's own, not even of a nameless user."""
     roles = (Role("everybody", may=(Right.LOOK,)),)
@@ -422,6 +435,31 @@ def test_a_rerun_takes_what_ended_last() -> None:
 
     assert ("dqn,ppo", "main") == (last.parameters["models"], last.parameters["commit-ref"])
     assert ("dqn", "3f2a9c1" + "0" * 33) == (named.parameters["models"], named.parameters["commit-ref"])
+
+
+@pytest.mark.parametrize(
+    ("verdict", "says"),
+    [
+        ("passed", "Nothing failed in **m3x8**, so there is nothing to rerun of it alone."),
+        ("broken", "**m3x8** did not build, so no model failed by itself."),
+        ("failed", "In **m3x8** only shared suites failed, which run with every selection."),
+        ("cancelled", "**m3x8** was cancelled before any model had a result."),
+        ("timed_out", "**m3x8** was out of time before any model had a result."),
+        ("no_gpu", "**m3x8** never got a GPU, so no model has a result."),
+        ("unknown", "Of **m3x8** no results are known, so nobody knows what failed."),
+    ],
+)
+def test_where_no_model_can_be_rerun_alone_it_is_said_why(verdict: str, says: str) -> None:
+    """And all of it can be run again."""
+    book = Playbook()
+    book.see(red_json())
+    uid, known = book.state.ended.popitem()
+    book.state.ended[uid] = replace(known, verdict=Verdict(verdict), failed=None)
+
+    answer = heard(say(book, "rerun failed m3x8"))
+
+    assert answer.startswith(f"🤔 {says} ")
+    assert answer.endswith("\n`/gputest rerun m3x8`")
 
 
 def test_a_rerun_is_allowed_by_the_ref_that_was_asked_for_first() -> None:
@@ -464,3 +502,33 @@ def test_a_line_with_many_mistakes_is_mended_up_to_a_point() -> None:
 
     assert few.endswith("\n`/gputest models=dqn,ppo,tft,mamba2,tggn`")
     assert many.endswith("\n`/gputest help`")
+
+
+def test_a_rerun_carries_the_ref_that_was_asked_for_first() -> None:
+    """And keeps it where its name has to be another."""
+    book = Playbook()
+    book.see(red_json())
+    effect = submitted(say(book, "rerun failed"))
+    second = submitted(book.tell(EffectFailed(effect.id, Trouble.EXISTS, "taken")))
+
+    for one in (effect, second):
+        request = read_request(created(one))
+        assert request is not None
+        assert (one.name, "main") == (request.name, request.ref)
+
+
+def test_a_short_name_that_two_runs_have_names_neither() -> None:
+    """The whole names are given to choose from, and nothing is done."""
+    book = Playbook()
+    for name in ("gpu-test-aaaa", "weekly-aaaa"):
+        book.see(workflow_json(name, phase="Running", nodes=RUNNING))
+    for name in ("gpu-test-zzzz", "weekly-zzzz"):
+        book.see(red_json(name))
+    cancel, rerun = heard(say(book, "cancel aaaa")), heard(say(book, "rerun zzzz", request="r2"))
+    (whole,) = say(book, "cancel weekly-aaaa", request="r3")
+
+    assert "`aaaa` may be any of `gpu-test-aaaa`, `weekly-aaaa`. Give the whole name." in cancel
+    assert "/gputest cancel gpu-test-aaaa" in cancel
+    assert "`zzzz` may be any of" in rerun
+    assert isinstance(whole, PatchWorkflow)
+    assert "weekly-aaaa" == whole.name

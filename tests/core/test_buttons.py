@@ -20,7 +20,8 @@ MODELS = {"models": "dqn,ppo"}
     ("nodes", "labels"),
     [
         ([], ["Cancel"]),
-        ([node("gpu-warmup", "Pending")], ["Cancel"]),
+        ([node("gpu-warmup", "Pending")], ["Wait until 07:00", "Cancel"]),
+        ([node("gpu-warmup", "Pending", message="ContainerCreating")], ["Cancel"]),
         ([node("compile-and-test", "Running")], ["Cancel"]),
         ([node("compile-and-test", "Succeeded")], []),
     ],
@@ -72,3 +73,11 @@ def test_ids_of_buttons_are_letters_and_digits() -> None:
 
     assert 2 == len(buttons)
     assert all(button.id.isalnum() and button.id.isascii() for button in buttons)
+
+
+def test_a_run_with_parameters_of_its_own_size_has_no_rerun_button() -> None:
+    """The server takes no post whose buttons carry so much, and then nothing of the card would be shown."""
+    names = ",".join(f"model-{number}" for number in range(2000))
+    card = card_of(ended(green(), parameters={"models": names}), SETTINGS)
+
+    assert () == buttons_of(card, SETTINGS)

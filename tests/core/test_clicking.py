@@ -281,7 +281,20 @@ def test_what_is_not_allowed_is_said_of_the_whole_form() -> None:
 
 
 def test_the_form_sent_twice_makes_one_run() -> None:
-    """The name derives from the form: with other values it is still the same one."""
+    """The name derives from the form and what it asks for; other words for the same ask for nothing else."""
+    book = Playbook()
+    state = form_of(book)
+    (one,) = send(book, state, FULL)
+    (two,) = send(book, state, FULL | {"models": "ppo,dqn", "epochs": " 2"}, request="d2")
+
+    assert isinstance(one, SubmitWorkflow)
+    assert isinstance(two, SubmitWorkflow)
+    assert one.name == two.name
+    assert [] == send(book, state, FULL)
+
+
+def test_the_form_sent_again_with_other_values_makes_another_run() -> None:
+    """It closes as if it had started what it says, so it has to."""
     book = Playbook()
     state = form_of(book)
     (one,) = send(book, state, FULL)
@@ -289,8 +302,21 @@ def test_the_form_sent_twice_makes_one_run() -> None:
 
     assert isinstance(one, SubmitWorkflow)
     assert isinstance(two, SubmitWorkflow)
-    assert one.name == two.name
-    assert [] == send(book, state, FULL)
+    assert one.name != two.name
+    assert ("2", "3") == (one.parameters["epochs"], two.parameters["epochs"])
+
+
+FINISHING = "The tests of **k7m2** have ended; only its exit step runs, which reports them."
+
+
+def test_a_run_whose_tests_have_ended_is_not_stopped() -> None:
+    """Neither by a click nor by a form that was open meanwhile: nothing of the tests would stop."""
+    book = running()
+    form = opened(click(book, CANCEL))
+    book.see(workflow_json(phase="Running", nodes=[node("compile-and-test", "Succeeded")], meta=dict(ANNAS)))
+
+    assert f"🤔 {FINISHING} Nothing was done.\n`/gputest status k7m2`" == heard(click(book, CANCEL, request="c2"))
+    assert {"": FINISHING} == wrong(send(book, form.state))
 
 
 @pytest.mark.parametrize(

@@ -97,11 +97,11 @@ def test_help_and_examples() -> None:
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
-        ("qeue", "🤔 No word `qeue`. Did you mean queue? I take status, pools, queue.\n`/gpu queue`"),
-        ("§§§", "🤔 No word `§§§`. I take status, pools, queue.\n`/gpu status`"),
-        ("status now", "🤔 I take one word: status, pools or queue.\n`/gpu status`"),
-        ("pool=l4", "🤔 I take one word: status, pools or queue.\n`/gpu status`"),
-        ("x`y", "🤔 No word `x'y`. I take status, pools, queue.\n`/gpu status`"),
+        ("qeue", "🤔 No word `qeue`. Did you mean queue? I take status, pools, queue, warmup, cost.\n`/gpu queue`"),
+        ("§§§", "🤔 No word `§§§`. I take status, pools, queue, warmup, cost.\n`/gpu status`"),
+        ("status now", "🤔 I take one word: status, pools, queue, warmup or cost.\n`/gpu status`"),
+        ("pool=l4", "🤔 I take one word: status, pools, queue, warmup or cost.\n`/gpu status`"),
+        ("x`y", "🤔 No word `x'y`. I take status, pools, queue, warmup, cost.\n`/gpu status`"),
     ],
 )
 def test_what_is_not_understood(text: str, answer: str) -> None:
@@ -126,7 +126,9 @@ def test_it_answers_whoever_asked_and_nothing_else_happens() -> None:
     book = Playbook(leader=False)
 
     assert ask(book, "").startswith("**GPUs, 10:06 UTC**\n⏳ Just started")
-    assert ask(book, "help").startswith("**/gpu** shows the GPUs: `/gpu [status | pools | queue | help]`")
+    assert ask(book, "help").startswith(
+        "**/gpu** shows the GPUs: `/gpu [status | pools | queue | warmup | cost | warm POOL [for=] | cool POOL | help]`"
+    )
 
 
 def test_who_may_not_look_is_told_so() -> None:

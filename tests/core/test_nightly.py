@@ -204,14 +204,32 @@ def test_an_annotation_that_can_not_be_read_is_none(text: str) -> None:
     assert view(switched(text, suspend=True), NOW).switched is None
 
 
-def test_who_switched_it_counts_while_the_flag_is_as_they_left_it() -> None:
-    """Somebody else switched it since: the name would be wrong."""
+@pytest.mark.parametrize("at", [0, -5, 1e12])
+def test_a_time_that_can_not_be_shown_is_none(at: float) -> None:
+    """Whoever wrote it."""
+    text = json.dumps({"user": "anna", "at": at, "suspend": True})
+
+    assert view(switched(text, suspend=True), NOW).switched is None
+
+
+def test_what_was_switched_by_something_else_since() -> None:
+    """GitOps, say: who switched it last by a command, and that it was not the bot."""
+    text = json.dumps({"user": "anna", "at": NOW, "suspend": False, "reason": "before the release"})
+    off = answers.nightly(view(switched(text, suspend=True), NOW))
+
+    assert "is **off**" in off
+    assert off.endswith(
+        "⚠️ Switched on by anna, 2 Mar 11:06 CET: before the release. Since then something else switched it off (GitOps?)."
+    )
+
+
+def test_who_switched_it() -> None:
+    """While the flag is as they left it, and afterwards."""
     text = json.dumps({"user": "anna", "at": NOW, "suspend": True, "reason": "*no* @all `H100`"})
     off, on = view(switched(text, suspend=True), NOW), view(switched(text, suspend=False), NOW)
 
-    assert off.switched is not None
-    assert on.switched is None
-    assert "Switched off by anna, 2 Mar 11:06 CET: \\*no\\* @\u200ball \\`H100\\`" in answers.nightly(off)
+    assert answers.nightly(off).endswith("\nSwitched off by anna, 2 Mar 11:06 CET: \\*no\\* @\u200ball \\`H100\\`")
+    assert answers.nightly(on).endswith("Since then something else switched it on (GitOps?).")
 
 
 def test_what_argo_complains_of_is_told() -> None:

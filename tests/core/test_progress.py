@@ -6,7 +6,17 @@ import json
 
 import pytest
 
-from bot.core.progress import MAX_LINE, PREFIX, Marker, ModelProgress, Progress, advance, read_marker
+from bot.core.progress import (
+    MAX_LINE,
+    MAX_MODELS,
+    MAX_RED,
+    PREFIX,
+    Marker,
+    ModelProgress,
+    Progress,
+    advance,
+    read_marker,
+)
 from bot.core.results import SuiteStatus
 
 
@@ -15,11 +25,11 @@ def line(event: str, **more: object) -> str:
     return PREFIX + json.dumps({"event": event} | more)
 
 
-def after(*markers: Marker) -> Progress:
+def after(*markers: Marker, asked: tuple[str, ...] = ()) -> Progress:
     """The progress after these markers."""
     progress = Progress()
     for marker in markers:
-        progress = advance(progress, marker)
+        progress = advance(progress, marker, asked)
     return progress
 
 
@@ -73,6 +83,14 @@ def test_the_commit_and_the_compiler() -> None:
     assert after(Marker("compiled")).compiled
 
 
+@pytest.mark.parametrize("no_commit", ["", "main", "3f2a9c", "3F2A9C1", "--upload-pack=x", "3f2a9c1 "])
+def test_what_is_no_commit_is_not_shown_as_one(no_commit: str) -> None:
+    """The tests may print a marker of their own."""
+    assert Progress(commit="3f2a9c1") == after(
+        Marker("resolved", commit="3f2a9c1"), Marker("resolved", commit=no_commit)
+    )
+
+
 def test_models_come_in_the_order_in_which_they_started() -> None:
     """One runs at a time; what comes again keeps its place."""
     progress = after(started("dqn"), finished("dqn"), started("kan"), finished("kan"), started("dqn", "integ"))
@@ -112,3 +130,29 @@ def test_a_marker_that_comes_again_names_nothing_twice() -> None:
 def test_shared_suites_are_no_model() -> None:
     """They run for every selection."""
     assert () == after(started("shared"), finished("shared", "failed")).models
+
+
+def test_what_nobody_asked_for_is_not_kept() -> None:
+    """Anything can be printed as a marker."""
+    markers = [started("dqn"), started("rm -rf"), finished("kan"), finished("dqn2")]
+
+    assert ["dqn", "kan"] == [model.name for model in after(*markers, asked=("dqn", "kan", "ppo")).models]
+
+
+@pytest.mark.parametrize("asked", [(), tuple(f"m{n}" for n in range(3000))])
+def test_ever_new_names_are_kept_up_to_a_number(asked: tuple[str, ...]) -> None:
+    """Whatever was asked for; those that are known still move."""
+    progress = after(*(started(f"m{n}") for n in range(3000)), finished("m1"), asked=asked)
+
+    assert MAX_MODELS == len(progress.models)
+    assert ModelProgress("m1", passed=1) == progress.model("m1")
+    assert not progress.models[-1].running
+
+
+def test_ever_new_tests_are_kept_up_to_a_number() -> None:
+    """In one marker, and in thousands of them."""
+    many = after(finished("dqn", "failed", "integ", tuple(f"t{n}" for n in range(3000))))
+    each = after(*(finished("dqn", "failed", "integ", (f"t{n}" * 300,)) for n in range(3000)))
+
+    assert MAX_RED == len(many.models[0].red) == len(each.models[0].red)
+    assert max(len(name) for name in each.models[0].red) <= 200

@@ -101,7 +101,7 @@ def test_the_answer_that_can_not_be_digested_sets_its_run_aside(event: type) -> 
     assert UID in book.state.runs
     set_aside(book.state, wrong)
 
-    assert ({}, {UID}) == (book.state.runs, book.state.aside)
+    assert ({}, [UID]) == (book.state.runs, list(book.state.aside))
 
 
 def test_a_run_that_was_set_aside_is_left_alone_until_the_next_sweep() -> None:
@@ -120,7 +120,7 @@ def test_an_event_of_another_kind_sets_nothing_aside() -> None:
     book = running()
     set_aside(book.state, Swept())
 
-    assert (set(), [UID]) == (book.state.aside, list(book.state.runs))
+    assert ({}, [UID]) == (book.state.aside, list(book.state.runs))
 
 
 def test_a_log_is_followed_while_the_tests_run_and_by_the_leader_only() -> None:
@@ -150,6 +150,17 @@ def test_markers_move_the_card() -> None:
     assert ["dqn"] == [model.name for progress in shown if progress for model in progress.models]
     assert [] == book.tell(MarkersRead(UID, "2026-03-02T09:00:00Z", (marker,)))
     assert [] == book.tell(MarkersRead("gone", FIRST, (marker,)))
+
+
+def test_markers_of_models_that_nobody_asked_for_change_nothing() -> None:
+    """The tests may print what they like."""
+    book = running()
+    book.now += 60
+    book.play(book.tell(MarkersRead(UID, FIRST, (Marker("suite_started", model="x"), Marker("compiled")))))
+
+    (run,) = book.state.runs.values()
+    assert run.progress is not None
+    assert ((), True) == (run.progress.models, run.progress.compiled)
 
 
 def test_a_wake_up_is_asked_for_once() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
-from bot.core.results import RED, NoResults, Results, SuiteStatus, read_results
+from bot.core.results import RED, NoResults, Results, Suite, SuiteStatus, is_commit, read_results
 from tests.phrases import results, suite
 
 
@@ -92,3 +93,38 @@ def test_another_version_is_not_guessed_at(version: int) -> None:
 def test_what_is_red() -> None:
     """What never got to test, ran out of time or was killed is no better than what failed."""
     assert {"failed", "broken", "timed_out", "killed"} == RED
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"passed": 9}, SuiteStatus.PASSED),
+        ({"passed": 9, "failed": 1}, SuiteStatus.FAILED),
+        ({"passed": 9, "failed_tests": ["a"]}, SuiteStatus.FAILED),
+        ({"passed": 9, "exit_code": 101}, SuiteStatus.FAILED),
+        ({"passed": 9, "exit_code": 0}, SuiteStatus.PASSED),
+        ({"passed": 0, "filtered": 12}, SuiteStatus.UNKNOWN),
+        ({"passed": 0, "ignored": 2}, SuiteStatus.UNKNOWN),
+        ({}, SuiteStatus.PASSED),
+    ],
+)
+def test_a_pass_that_contradicts_itself_is_none(more: dict[str, Any], status: SuiteStatus) -> None:
+    """The counts are believed before the word."""
+    assert status is Suite("dqn", "dqn-lib", SuiteStatus.PASSED, **more).counted.status
+    assert SuiteStatus.SKIPPED is Suite("dqn", "dqn-lib", SuiteStatus.SKIPPED, **more).counted.status
+
+
+@pytest.mark.parametrize("text", ['"passed": 1' + "0" * 4300, '"passed": -1', '"seconds": 1e300', '"exit_code": 1e20'])
+def test_numbers_that_are_none_are_not_read(text: str) -> None:
+    """No count of tests is negative or has four thousand digits."""
+    found = read_results('{"version": 1, "suites": [{"model": "dqn", "suite": "x", "status": "passed", ' + text + "}]}")
+
+    assert isinstance(found, NoResults)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"), [("3f2a9c1", True), ("a" * 40, True), ("HEAD", False), ("--x", False), ("", False)]
+)
+def test_what_a_commit_looks_like(text: str, is_one: bool) -> None:
+    """Hexadecimal digits, seven at least."""
+    assert is_one is is_commit(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.core.card import Stage
+from bot.core.card import Origin, OriginKind, Stage
 from bot.core.effects import EditCard, FollowLog, PatchWorkflow, PostCard, SayInThread
 from bot.core.events import (
     EffectDone,
@@ -15,7 +15,7 @@ from bot.core.events import (
     WorkflowDeleted,
     WorkflowsListed,
 )
-from bot.core.memory import read_memory
+from bot.core.memory import REQUEST_ANNOTATION, Request, read_memory, write
 from bot.core.render.card import render_card
 from tests.core.playbook import Playbook
 from tests.phrases import NOW, SETTINGS, ended, green, node, outputs, results, suite, workflow, workflow_json
@@ -106,7 +106,8 @@ def test_a_restart_between_post_and_memory_looks_before_it_posts() -> None:
     effects = book.tell(Woke("run:uid-gpu-test-k7m2"))
 
     assert [True] == [e.look_first for e in effects if isinstance(e, PostCard)]
-    assert [NOW - 300] == [e.since for e in effects if isinstance(e, PostCard)]
+    created = 1_772_445_598  # that of the object is earlier than the claim
+    assert [created - 300] == [e.since for e in effects if isinstance(e, PostCard)]
 
 
 def test_an_unanswered_post_is_looked_for_before_it_is_repeated() -> None:
@@ -137,6 +138,17 @@ def test_a_lost_race_for_the_claim_goes_on_with_what_the_other_wrote() -> None:
 
     assert isinstance(effects[0], EditCard)
     assert "post-uid-gpu-test-k7m2:1" == effects[0].post
+
+
+def test_the_notice_names_who_asked_by_their_id() -> None:
+    """Names change while a run runs; the one they have is looked up when it is said."""
+    book = Playbook()
+    asked = {"annotations": {REQUEST_ANNOTATION: write(Request("gpu-test-k7m2", "r", "id-anna", "anna", "CHANNEL"))}}
+    book.see(ended_json(green(), meta=asked))
+    (said,) = [e for e in book.effects if isinstance(e, SayInThread)]
+
+    assert Origin(OriginKind.CHAT, "id-anna", "anna") == said.asker
+    assert [("notice", "✅ k7m2: all 10 green, 36 min")] == list(said.parts)
 
 
 def test_a_retry_is_another_attempt_with_its_own_notice() -> None:
@@ -247,6 +259,19 @@ def test_deleted_while_it_runs_is_terminated_reported_and_let_go() -> None:
     )
 
     assert ["@olga 🚫 k7m2 cancelled · not a pass"] == book.notices()
+    assert not book.has_finalizer()
+
+
+def test_deleted_in_the_queue_and_never_ending_is_reported_too() -> None:
+    """An attempt that never began has no name, and neither has what was reported of a run of which nothing was."""
+    book = Playbook()
+    book.see(workflow_json(phase="Pending", startedAt=None))
+    deleted = {"deletionTimestamp": "2026-03-02T10:06:00Z"}
+    book.see(workflow_json(phase="Pending", startedAt=None, meta=deleted, spec={"shutdown": "Stop"}))
+    book.now += SETTINGS.deletion_seconds
+    book.play(book.tell(Woke("run:uid-gpu-test-k7m2")))
+
+    assert 1 == len(book.notices())
     assert not book.has_finalizer()
 
 
@@ -433,5 +458,36 @@ def test_a_card_lost_with_its_thread_is_posted_again_before_the_notice() -> None
     book.play(book.tell(EffectFailed(effects[0].id, Trouble.GONE, "deleted")))
 
     assert "post-uid-gpu-test-k7m2:2" in book.posts
+    assert 1 == len(book.notices())
+    assert not book.has_finalizer()
+
+
+def test_a_run_that_is_seen_again_is_not_gone() -> None:
+    """What said that it was missing was not the cluster: its end is said when it comes, and once."""
+    book = Playbook()
+    (claim,) = book.tell(
+        WorkflowChanged(book.write(workflow_json(phase="Running", nodes=[node("gpu-warmup", "Running")])))
+    )
+    book.tell(book.answer(claim))
+    run = book.state.runs["uid-gpu-test-k7m2"]
+    run.gone = True
+
+    book.play(book.tell(WorkflowChanged(book.read("gpu-test-k7m2"))))
+    assert not run.gone
+
+
+def test_a_card_that_can_never_be_changed_does_not_hold_its_end_back() -> None:
+    """The server forbids late edits: the notice says how it ended, and the object is let go."""
+    book = Playbook()
+    book.see(workflow_json(phase="Running", nodes=[node("compile-and-test", "Running")]))
+    body = ended_json(green())
+    body["metadata"] |= {key: book.cluster["gpu-test-k7m2"]["metadata"][key] for key in ("annotations", "finalizers")}
+    todo = book.tell(WorkflowChanged(book.write(body)))
+    while not any(isinstance(effect, EditCard) for effect in todo):
+        (effect,) = (e for e in todo if isinstance(e, PatchWorkflow))
+        todo = book.tell(book.answer(effect))
+    (edit,) = (effect for effect in todo if isinstance(effect, EditCard))
+    book.play(book.tell(EffectFailed(edit.id, Trouble.FINAL, "the time to edit is over")))
+
     assert 1 == len(book.notices())
     assert not book.has_finalizer()

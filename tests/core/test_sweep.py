@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from bot.core.effects import CheckPosts, EditCard, Effect, PatchWorkflow, PostCard, Purpose, SayInThread, WakeAt
 from bot.core.events import EffectDone, EffectFailed, LeaseLost, LeaseWon, Swept, Trouble, WorkflowChanged
-from bot.core.memory import read_memory
+from bot.core.memory import FINALIZER, RUN_ANNOTATION, Memory, read_memory, write
 from bot.core.runs import is_owed
 from tests.core.playbook import Playbook
 from tests.phrases import NOW, SETTINGS, ended, green, node, outputs, workflow, workflow_json
@@ -42,7 +45,8 @@ def test_each_run_is_compared_once_a_sweep() -> None:
     book.play(book.tell(book.answer(check)))
     book.see(workflow_json(phase="Running", nodes=TESTING))
 
-    assert (f"{UID}:1", "CHANNEL", NOW - 300) == (check.key, check.channel, check.since)
+    created = 1_772_445_598  # that of the object is earlier than the claim
+    assert (f"{UID}:1", "CHANNEL", created - 300) == (check.key, check.channel, check.since)
     assert check.card == book.posts[f"post-{UID}:1"].card
     assert 1 == len(checks(book.effects))
     assert 1 == len(checks(book.tell(Swept())))
@@ -209,3 +213,47 @@ def test_an_end_in_the_second_of_the_installation_is_owed() -> None:
     assert is_owed(end, NOW)
     assert not is_owed(end, NOW + 1)
     assert not is_owed(workflow(phase="Failed", finishedAt=None), 0.0)
+
+
+def test_a_card_that_was_forgotten_is_looked_for_since_the_first_claim() -> None:
+    """An answer that was no 404 of the chat's own may have made us post a second one: the first is found later."""
+    book = running()
+    first = read_memory(book.read("gpu-test-k7m2"))
+    assert first is not None
+    book.now += 100_000
+    for _ in range(2):
+        (check,) = checks(book.tell(Swept()))
+        book.play(book.tell(EffectFailed(check.id, Trouble.GONE, "deleted")))
+    memory = read_memory(book.read("gpu-test-k7m2"))
+
+    assert memory is not None
+    assert (3, first.claimed_at, first.claimed_at) == (memory.gen, memory.since, memory.first_claimed_at)
+
+
+def test_the_card_is_named_by_its_id_too() -> None:
+    """Where clocks differ it is not among the latest posts."""
+    book = running()
+    (check,) = checks(book.tell(Swept()))
+
+    assert f"post-{UID}:1" == check.post
+
+
+@pytest.mark.parametrize("claimed_at", [NOW + 3600, 1e11, 1e300])
+def test_a_claim_from_the_future_is_not_waited_for(claimed_at: float) -> None:
+    """A clock was wrong, or somebody wrote it: the card is looked for at once."""
+    book = Playbook()
+    body = workflow_json(phase="Running", nodes=TESTING)
+    memory = Memory(UID, "gpu-test-k7m2", "CHANNEL", claimed_at)
+    body["metadata"] |= {"annotations": {RUN_ANNOTATION: write(memory)}, "finalizers": [FINALIZER]}
+    effects = book.tell(WorkflowChanged(book.write(body)))
+
+    assert [True] == [effect.look_first for effect in effects if isinstance(effect, PostCard)]
+
+
+def test_an_older_run_without_a_memory_may_have_a_card() -> None:
+    """Somebody wiped the annotation: the card is looked for, and without a pause, since nobody else claimed it."""
+    book = Playbook(settings=replace(SETTINGS, fresh_seconds=60.0))
+    claim, *_ = book.tell(WorkflowChanged(book.write(workflow_json(phase="Running", nodes=TESTING))))
+    (post,) = (effect for effect in book.tell(book.answer(claim)) if isinstance(effect, PostCard))
+
+    assert post.look_first

@@ -9,7 +9,7 @@ import pytest
 from bot.core.card import Stage, card_of
 from bot.core.causes import in_plain_words
 from bot.core.effects import EditCard, ExitPost, PatchWorkflow, SayInThread
-from bot.core.events import EffectFailed, Trouble, WorkflowChanged
+from bot.core.events import EffectFailed, Trouble, WorkflowChanged, WorkflowDeleted
 from bot.core.memory import read_memory
 from bot.core.render.answers import ended_line
 from bot.core.render.card import render_card
@@ -51,6 +51,10 @@ def exit_node(said: str | None) -> dict[str, Any]:
         ("main: Error (exit code 137)", "the test pod was killed (exit code 137)"),
         ("main: Error (exit code 3): out of luck", "the test pod ended with exit code 3: out of luck"),
         ("pod deleted", "the test pod is gone: its node was lost, or somebody deleted it"),
+        (
+            "pod failed: neither main nor wait container completed successfully",
+            "the test pod failed without a word on how its containers ended: its node was lost, most likely",
+        ),
         ("The node was low on resource: memory.", "the test pod: The node was low on resource: memory."),
     ],
 )
@@ -355,10 +359,7 @@ def test_an_attempt_without_a_start_is_looked_for_within_a_day() -> None:
         offloadNodeStatusVersion="x",
     )
     del book.cluster["gpu-test-k7m2"]
-    run = book.state.runs["uid-gpu-test-k7m2"]
-    run.gone = True
-
-    book.play(book.tell(WorkflowChanged(gone)))
+    book.play(book.tell(WorkflowDeleted(gone)))
 
     (said,) = [e for e in book.effects if isinstance(e, SayInThread)]
     assert said.unless is not None

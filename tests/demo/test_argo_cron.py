@@ -146,8 +146,8 @@ def test_times_as_robfig_cron_finds_them(schedule: str, zone: str, after: str, e
 async def test_ten_nights_are_quick_and_the_same() -> None:
     """Ten nights of ten models take seconds, and a seed repeats them to the byte."""
 
-    async def nights() -> list[Any]:
-        async with EmbeddedWorld(seed=7, speed=0) as world:
+    async def nights(seed: int = 7) -> list[Any]:
+        async with EmbeddedWorld(seed=seed, speed=0) as world:
             seen: list[Any] = []
             world.cluster.store.subscribe(lambda change: seen.append((change.type, change.key, change.encoded)))
             world.cluster.suspend_cron(NIGHTLY, suspend=False)
@@ -159,4 +159,5 @@ async def test_ten_nights_are_quick_and_the_same() -> None:
 
     assert time.monotonic() - begin < 10
     assert first == await nights()
+    assert first != await nights(8)
     assert sum(1 for what, key, _ in first if what == "ADDED" and key[1].startswith(f"{NIGHTLY}-17")) >= 10

@@ -137,8 +137,8 @@ async def test_a_cut_stream_is_no_clean_end(world: EmbeddedWorld, kube: Client) 
             await stream.content.readline()
 
 
-async def test_half_a_line_then_nothing(world: EmbeddedWorld, kube: Client) -> None:
-    """The connection ends inside an event."""
+async def test_half_a_line_then_nothing(world: EmbeddedWorld, kube: Client, caplog: pytest.LogCaptureFixture) -> None:
+    """The connection ends inside an event, and the server finds nothing wrong with a reader that goes."""
     async with kube.stream(f"{PATH}?watch=true") as stream:
         world.kube_api.half_lines = 1
         make(world, "a")
@@ -151,6 +151,7 @@ async def test_half_a_line_then_nothing(world: EmbeddedWorld, kube: Client) -> N
                     raise aiohttp.ClientPayloadError
         assert received.startswith(b'{"type":"ADDED"')
         assert b"\n" not in received
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 async def test_send_initial_events_is_refused(kube: Client) -> None:
@@ -174,6 +175,23 @@ async def test_logs_are_followed_to_the_end(world: EmbeddedWorld, kube: Client) 
         assert (await stream.content.readline()).decode() == "third ✅\n"
         world.cluster.finish(name)
         assert await stream.content.read() == b""
+
+
+async def test_a_log_that_is_cut_is_no_clean_end(world: EmbeddedWorld, kube: Client) -> None:
+    """The client sees a broken transfer, and cannot take it for the end of the pod."""
+    world.cluster.argo_up()
+    world.cluster.hang()
+    name = world.cluster.submit("run-1")
+    await world.cluster.until_running(name)
+    world.cluster.log(name, "first")
+    pod = world.cluster.pod(name)
+    assert pod is not None
+    path = f"/api/v1/namespaces/foxhunt/pods/{pod['metadata']['name']}/log"
+    async with kube.stream(f"{path}?container=main&follow=true") as stream:
+        await stream.content.readline()
+        world.kube_faults.cut_streams()
+        with pytest.raises(aiohttp.ClientError):
+            await stream.content.read()
 
 
 async def test_logs_since_a_time_and_with_stamps(world: EmbeddedWorld, kube: Client) -> None:

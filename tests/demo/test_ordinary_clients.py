@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -10,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import websockets
 from kubernetes import aio as kubernetes
 from mattermostdriver import Driver
+from mattermostdriver.websocket import Websocket
 
 from bot.demo import EmbeddedWorld
 
@@ -94,6 +97,65 @@ async def test_mattermostdriver(world: EmbeddedWorld, driver: Driver) -> None:
     assert [thread["posts"][one]["message"] for one in reversed(thread["order"])] == ["two", "reply"]
     assert uploaded["file_infos"][0]["name"] == "log.txt"
     assert error == "ResourceNotFound"
+
+
+async def test_mattermostdrivers_websocket(world: EmbeddedWorld, driver: Driver) -> None:
+    """It answers the challenge, and hears of a post, of its edit, and of a button that is pressed."""
+    await asyncio.to_thread(driver.login)
+    heard: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def hear(message: str) -> None:
+        await heard.put(json.loads(message))
+
+    async def event(name: str) -> Any:
+        while (seen := await heard.get()).get("event") != name:
+            pass
+        return seen
+
+    line = Websocket(driver.options, driver.client._token)
+    listening = asyncio.get_running_loop().create_task(line.connect(hear))
+    async with asyncio.timeout(10):
+        hello = await event("hello")
+        said = await world.chat.say("dev", "gpu-tests", "hello @gputest")
+        posted = await event("posted")
+        world.chat.edit("dev", said.response["id"], "hello again")
+        edited = await event("post_edited")
+    line.disconnect()
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
+
+    assert hello["seq"] == 0
+    assert json.loads(posted["data"]["post"])["message"] == "hello @gputest"
+    assert posted["data"]["sender_name"] == "@dev"
+    assert json.loads(edited["data"]["post"])["message"] == "hello again"
+
+
+async def test_websockets(world: EmbeddedWorld) -> None:
+    """The usual library: signed in by a header, pings are answered, an action has its reply, and a close is clean."""
+    address = world.chat_url.replace("http://", "ws://") + "/api/v4/websocket"
+    headers = {"Authorization": f"Bearer {world.tokens['dev']}"}
+    async with asyncio.timeout(10), websockets.connect(address, additional_headers=headers) as line:
+        hello = json.loads(await line.recv())
+        await (await line.ping())
+        await line.send(json.dumps({"seq": 1, "action": "ping"}))
+        reply = json.loads(await line.recv())
+        await world.chat.say("viewer", "gpu-tests", "hello")
+        posted = json.loads(await line.recv())
+
+    assert (hello["event"], hello["seq"]) == ("hello", 0)
+    assert (reply["status"], reply["seq_reply"]) == ("OK", 1)
+    assert (posted["event"], posted["seq"]) == ("posted", 1)
+    assert line.close_code == 1000
+
+
+async def test_websockets_without_a_token(world: EmbeddedWorld) -> None:
+    """The line opens, and nothing is said on it."""
+    address = world.chat_url.replace("http://", "ws://") + "/api/v4/websocket"
+    async with websockets.connect(address) as line:
+        await world.chat.say("dev", "gpu-tests", "hello")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await line.recv()
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")

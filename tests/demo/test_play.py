@@ -21,6 +21,7 @@ from bot.clients.kube_lease import LeaseTiming
 from bot.config import ConfigError
 from bot.core.effects import WakeAt
 from bot.core.events import Event, Woke
+from bot.demo import EmbeddedWorld
 from bot.demo.clock import Clock
 
 from .conftest import Client
@@ -200,6 +201,14 @@ async def test_options_that_make_no_sense(options: play.Options, tmp_path: Path)
     with pytest.raises(ConfigError, match="--speed is above 0 and at most 5000, --port at most 65535"):
         async with play.playing(options, tmp_path):
             pass
+
+
+async def test_how_long_the_bot_waits_for_others() -> None:
+    """Real seconds at any speed, as few as the patience says; `seconds` of the core are simulated ones."""
+    world = EmbeddedWorld(speed=10)
+    runs = play.configuration(world, play.Options(patience=0.5), 8065, 8080).runs
+
+    assert (runs.settle_seconds, runs.sweep_seconds, runs.deletion_seconds) == (75, 150, 100)
 
 
 async def test_without_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

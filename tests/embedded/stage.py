@@ -60,6 +60,11 @@ class EmbeddedStage(RealStage):
         self._bot: LocalBot | None = None
         self._lives = itertools.count(1)
 
+    @property
+    def argo(self) -> str:
+        """The Argo that the embedded world plays."""
+        return "3.7"
+
     def config(self) -> dict[str, Any]:
         """The bot's config.yaml, with shorter waits."""
         config = super().config()

@@ -184,6 +184,7 @@ class Trial:
         config["bot"] |= {"port": port, "url": url}
         config["runs"] |= {"sweep_seconds": SWEEP, "settle_seconds": SETTLE, "deletion_seconds": DELETION}
         config["runs"] |= {"commands_per_minute": 500, "linger_seconds": 15.0}
+        config["runs"] |= {"cost_write_seconds": 0.5, "cost_keep_seconds": 4.0}
         for section, values in overrides.items():
             config[section] |= values
         return config

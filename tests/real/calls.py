@@ -16,22 +16,31 @@ from typing import Any, get_args
 
 from bot.core.effects import (
     CheckPosts,
+    EditAlert,
     EditCard,
     Effect,
+    KeepCosts,
+    KeepStart,
+    MakePlaceholder,
     OpenDialog,
     PatchWorkflow,
+    PostAlert,
     PostCard,
     Purpose,
+    ReadAlerts,
+    RemovePlaceholders,
     SayInThread,
     SetSuspend,
     SubmitWorkflow,
 )
 from bot.core.memory import CANCEL_ANNOTATION, RUN_ANNOTATION
+from bot.core.waiting import GAVE_UP_ANNOTATION, WAIT_ANNOTATION
 from tests.real.bots import CONFIG_MAPS, LEASES, WORKFLOWS
 from tests.real.proxy import Seen
 from tests.real.rig.kube_client import ARGO
 
 BOT = Path(__file__).parents[2] / "bot"
+PODS = "/api/v1/namespaces/foxhunt/pods"
 CRONS = f"{ARGO}/namespaces/foxhunt/cronworkflows/"
 
 
@@ -59,6 +68,12 @@ def _request(method: str, path: str, **props: str) -> Callable[[Seen], bool]:
     return matches
 
 
+def _made(name: str) -> Callable[[Seen], bool]:
+    """The creation of a ConfigMap of the bot's own."""
+    post = _request("POST", CONFIG_MAPS)
+    return lambda seen: post(seen) and seen.body["metadata"]["name"] == name
+
+
 def _holder(held: bool) -> Callable[[Seen], bool]:
     put = _request("PUT", f"{LEASES}/.+")
     return lambda seen: put(seen) and bool(seen.body["spec"]["holderIdentity"]) is held
@@ -71,6 +86,10 @@ def purpose_of(seen: Seen) -> Purpose | None:
     ops: list[dict[str, Any]] = seen.body
     added = {op["path"] for op in ops if op["op"] == "add"}
     removed = {op["path"] for op in ops if op["op"] == "remove"}
+    if "/spec/shutdown" in added and GAVE_UP_ANNOTATION.replace("/", "~1") in str(ops):
+        return Purpose.GIVE_UP
+    if "/metadata/annotations/" + WAIT_ANNOTATION.replace("/", "~1") in added:
+        return Purpose.WAIT_LONGER
     if "/spec/shutdown" in added:
         return Purpose.CANCEL if CANCEL_ANNOTATION.replace("/", "~1") in str(ops) else Purpose.SHUT_DOWN
     old, new = _memories(ops)
@@ -107,8 +126,9 @@ def _patch(purpose: Purpose) -> Call:
 
 
 POSTS = "/api/v4/posts"
+HISTORY_SITE = ("sinks.history.HistorySink._once",)
 SAY = ("sinks.cards.CardSink.say",)
-REMOVE = ("sinks.cards.CardSink._remove",)
+REMOVE = ("sinks.cards.CardSink._remove", "sinks.alerts.AlertSink._remove")
 
 CALLS = (
     *map(_patch, Purpose),
@@ -120,23 +140,49 @@ CALLS = (
         ("sinks.cronworkflows.CronWorkflowSink.suspend",),
         (SetSuspend,),
     ),
+    Call("warm", "kube", _request("POST", PODS), ("sinks.placeholders.PlaceholderSink.make",), (MakePlaceholder,)),
+    Call(
+        "cool",
+        "kube",
+        _request("DELETE", f"{PODS}/.+"),
+        ("sinks.placeholders.PlaceholderSink._delete",),
+        (RemovePlaceholders,),
+    ),
     Call("lease-create", "kube", _request("POST", LEASES), ("clients.kube_lease.Lease._create",)),
     Call("lease-hold", "kube", _holder(True), ("clients.kube_lease.Lease._write",)),
     Call("lease-give-back", "kube", _holder(False), ("clients.kube_lease.Lease._write",)),
-    Call("installation", "kube", _request("POST", CONFIG_MAPS), ("sources.installation.installed_at",)),
-    Call("cursor", "kube", _request("PATCH", f"{CONFIG_MAPS}/.+"), ("sources.cursor.CursorStore._write",)),
+    Call("installation", "kube", _made("gputest-bot"), ("sources.installation.installed_at",)),
+    Call("cursor", "kube", _request("PATCH", f"{CONFIG_MAPS}/gputest-bot"), ("sources.cursor.CursorStore._write",)),
+    Call("history-create", "kube", _made("gputest-bot-history"), HISTORY_SITE, (KeepStart,)),
+    Call("history", "kube", _request("PATCH", f"{CONFIG_MAPS}/gputest-bot-history"), HISTORY_SITE, (KeepStart,)),
+    Call("costs-create", "kube", _made("gputest-bot-costs"), ("sinks.costs.CostSink._create",), (KeepCosts,)),
+    Call(
+        "costs",
+        "kube",
+        _request("PATCH", f"{CONFIG_MAPS}/gputest-bot-costs"),
+        ("sinks.costs.CostSink._patch",),
+        (KeepCosts,),
+    ),
     Call("farewell", "kube", lambda seen: purpose_of(seen) is Purpose.LET_GO, ("app.release_finalizers",)),
     Call("card", "chat", _request("POST", POSTS, gputest_card=".+"), ("sinks.cards.CardSink.post",), (PostCard,)),
     Call(
         "edit",
         "chat",
         _request("PUT", f"{POSTS}/[a-z0-9]+/patch"),
-        ("sinks.cards.CardSink.edit", "sinks.cards.CardSink.check"),
+        ("sinks.cards.CardSink.edit", "sinks.cards.CardSink._correct"),
         (EditCard, CheckPosts),
+    ),
+    Call("alert", "chat", _request("POST", POSTS, gputest_alert=".+"), ("sinks.alerts.AlertSink.post",), (PostAlert,)),
+    Call(
+        "alert-over",
+        "chat",
+        _request("PUT", f"{POSTS}/[a-z0-9]+/patch", gputest_alert_over=".+"),
+        ("sinks.alerts.AlertSink.edit",),
+        (EditAlert,),
     ),
     Call("failure", "chat", _request("POST", POSTS, gputest_reply=".+:failure:.+"), SAY, (SayInThread,)),
     Call("notice", "chat", _request("POST", POSTS, gputest_reply=".+:notice"), SAY, (SayInThread,)),
-    Call("double", "chat", _request("DELETE", f"{POSTS}/[a-z0-9]+"), REMOVE, (CheckPosts,)),
+    Call("double", "chat", _request("DELETE", f"{POSTS}/[a-z0-9]+"), REMOVE, (CheckPosts, ReadAlerts)),
     Call("answer", "chat", _request("POST", POSTS, gputest_answer=".+"), ("sinks.replies.Replies.say",)),
     Call(
         "dialog",

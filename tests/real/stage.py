@@ -17,6 +17,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.real.exit_step import ExitStep
+from tests.real.rig.argo import argo_of_environment
 from tests.real.rig.kube_client import ARGO, KubeError, Manifest
 from tests.real.rig.launcher import BOT_NAMESPACE, Rig
 from tests.real.rig.person import BotAccount, Office, Person
@@ -45,7 +46,7 @@ STEPS: dict[str, Script] = {
 """What the steps do where a story says nothing."""
 
 ROLES = [
-    {"name": "team", "users": ["anna", "ben"], "may": ["run", "cancel", "nightly", "look"], "max_epochs": 100},
+    {"name": "team", "users": ["anna", "ben"], "may": ["run", "cancel", "nightly", "look", "warm"], "max_epochs": 100},
     {"name": "guests", "may": ["look"]},
 ]
 """Who may do what in the stories."""
@@ -59,6 +60,8 @@ COLLECTIONS = {
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts",
+    "ValidatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
 }
 
 
@@ -109,6 +112,11 @@ class RealStage:
         for trigger in ("gputest", "nightly", "gpu"):
             command = await self.office.create_command(self.team, trigger, f"http://127.0.0.1:{self._port}/commands")
             self._tokens.append(command.token)
+
+    @property
+    def argo(self) -> str:
+        """Which Argo plays."""
+        return str(self.rig.choice.argo)
 
     @property
     def port(self) -> int:
@@ -324,10 +332,11 @@ class RealStage:
         """Stop a server and start it again."""
         await self.rig.restart(service)
 
-    async def exit_step(self, run: str) -> str:
+    async def exit_step(self, run: str, secret: str = "") -> str:
         """Run deploy/argo/notify/notify.py with what Argo gave this run's exit pod; returns what it said it said."""
         door = f"http://127.0.0.1:{self._port}/exit"
-        return await ExitStep(self.rig, self._folder, door, self.exit_account()).speak(run, await self._hook())
+        step = ExitStep(self.rig, self._folder, door, self.exit_account(), secret)
+        return await step.speak(run, await self._hook())
 
     def exit_account(self) -> dict[str, str]:
         """Files of the service account that pods of a run have."""
@@ -346,6 +355,10 @@ class RealStage:
     async def delete_post(self, card: StoredCard) -> None:
         """Delete a card."""
         await self.office.delete_post(card.id)
+
+    async def rename(self, who: str, name: str) -> None:
+        """Give somebody another user name; the story gives it back."""
+        await self.office.rename(self.people[who].user_id, name)
 
     async def archive_channel(self) -> None:
         """Archive the channel of the cards."""
@@ -401,9 +414,9 @@ def stored(post: dict[str, Any]) -> StoredCard:
 
 @asynccontextmanager
 async def real_stage(folder: Path, **options: Any) -> AsyncIterator[RealStage]:
-    """Everything started, furnished, and ended again."""
+    """Everything started, furnished, and ended again; which Argo is said by ``ARGO``."""
     async with AsyncExitStack() as exits:
-        options.setdefault("controller_variables", IMPATIENT)
+        options = {"controller_variables": IMPATIENT, **argo_of_environment(), **options}
         rig = await exits.enter_async_context(Rig.start(**options))
         player = await exits.enter_async_context(rig.pod_player())
         stage = RealStage(rig, player, folder)

@@ -202,6 +202,27 @@ async def test_typed_while_the_bot_was_down(stage: RealStage) -> None:
     assert len(await answers(stage, before)) == 1
 
 
+async def test_edited_and_deleted_while_the_bot_was_down(stage: RealStage) -> None:
+    """What was edited into a command is none, and a command whose answer was deleted does not run once more."""
+    await stage.start_bot()
+    greeting = await post(stage, "good morning all")
+    command = await post(stage, "@gputest nightly enable")
+    await answered(stage, command)
+    (ours,) = [p for p in await stage.anna.thread(command) if p["props"].get(ANSWER_KEY)]
+    await stage.office.delete_post(ours["id"])
+    await stage.say('/nightly disable reason="no H100"')
+    before = await names(stage)
+    await stage.kill_bot()
+    await stage.anna.client.put(f"/posts/{greeting}/patch", {"message": "@gputest dqn"})
+    last = await post(stage, "@gputest help")
+    await stage.start_bot()
+    await answered(stage, last)
+
+    assert await answers(stage, greeting) == await answers(stage, command) == []
+    assert await names(stage) == before
+    assert "is **off**" in await stage.say("/nightly status")
+
+
 async def test_the_cursor_outlives_an_orderly_end(stage: RealStage) -> None:
     """It stands in the bot's own ConfigMap, at the last answer or later; the age of the ConfigMap is untouched."""
     await stage.start_bot()

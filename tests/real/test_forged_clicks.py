@@ -364,13 +364,6 @@ async def test_what_the_bot_said_cannot_be_said_for_it(scene: Scene) -> None:
     trial.stage.player.shut("never")
 
 
-class ExitStepWithSecret(ExitStep):
-    """The exit step of a cluster where it has the secret that it shares with the bot."""
-
-    async def _environment(self, run: str) -> dict[str, str]:
-        return await super()._environment(run) | {"GPUTEST_EXIT_TOKEN": EXIT_TOKEN}
-
-
 async def test_what_the_exit_step_said_cannot_be_said_for_it(trial: Trial) -> None:
     """It speaks by webhook while the bot is away, and nobody is rung again; a person who says the same silences nobody."""
     await trial.other.end()
@@ -386,7 +379,7 @@ async def test_what_the_exit_step_said_cannot_be_said_for_it(trial: Trial) -> No
     trial.bot.kill()
     await trial.bot.gone()
     closed = "http://127.0.0.1:9/exit"
-    exit_step = ExitStepWithSecret(trial.rig, trial.folder, closed, stage.exit_account())
+    exit_step = ExitStep(trial.rig, trial.folder, closed, stage.exit_account(), EXIT_TOKEN)
     assert await exit_step.speak(spoken["metadata"]["name"], await stage._hook()) == "yes"
     (real,) = [p for p in await vera.posts(stage.channel) if p["props"].get("gputest_mark")]
     for mark in ({}, {"gputest_mark": "x"}, {"gputest_mark": real["props"]["gputest_mark"]}):

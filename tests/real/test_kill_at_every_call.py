@@ -9,20 +9,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import signal
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 import pytest
 
+from bot.core.cost_record import Record
+from bot.core.cost_record import read as read_record
+from bot.core.effects import MakePlaceholder
+from bot.core.settings import Settings
+from bot.sinks.placeholders import manifest
 from tests.real.bots import CONFIG_MAPS, DELETION, LEASES, SWEEP, WORKFLOWS, Trial, passing, red
-from tests.real.calls import BY_NAME, Call, unknown
+from tests.real.calls import BY_NAME, PODS, Call, unknown
 from tests.real.proxy import Seen, Trap
-from tests.real.rig.kube_client import ARGO
+from tests.real.rig.kube_client import ARGO, KubeError
 from tests.real.rig.mattermost_client import MattermostError
-from tests.real.stage import ROOT
+from tests.real.rig.pod_script import Bind, Exit, Hang, Pending, Running, Wait
+from tests.real.rig.pod_status import now
+from tests.real.stage import COLLECTIONS, DEPLOY, ROOT, manifests
+from tests.stories.test_first_card import NO_GPU
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(90)]
 
@@ -35,15 +45,15 @@ class Strike:
 
     def __init__(self, trial: Trial, call: Call, *, heard: bool) -> None:
         self._trial = trial
-        self._call = call
+        self.call = call
         self.heard = heard
         self._trap: Trap | None = None
 
     def arm(self, deed: Callable[[], Any] | None = None, but: Callable[[Seen], bool] = lambda _: True) -> None:
         """From now on; `but`: only at such a request, `deed` in place of the bot's end."""
-        wire = self._trial.kube if self._call.wire == "kube" else self._trial.chat
+        wire = self._trial.kube if self.call.wire == "kube" else self._trial.chat
         self._trap = wire.trap(
-            lambda seen: self._call.matches(seen) and but(seen), deed or self._trial.bot.kill, server_hears=self.heard
+            lambda seen: self.call.matches(seen) and but(seen), deed or self._trial.bot.kill, server_hears=self.heard
         )
 
     async def fell(self, limit: float = 15.0) -> None:
@@ -230,6 +240,82 @@ async def switched(trial: Trial, strike: Strike) -> None:
     assert (await trial.rig.kube.admin.get(path))["spec"]["suspend"] is True
 
 
+async def kept_warm(trial: Trial, strike: Strike) -> None:
+    """A pool is to be kept warm; the person types it again, and there is one placeholder, however often it came."""
+    async with with_warmth(trial):
+        strike.arm()
+        with pytest.raises(MattermostError):
+            await trial.stage.say("/gpu warm h100")
+        await strike.survived()
+        answer = await trial.stage.say("/gpu warm h100")
+        assert ("already" in answer) is strike.heard
+        assert len(await placeholders(trial)) == 1
+
+
+async def kept_warm_twice(trial: Trial, strike: Strike) -> None:
+    """The very same command comes once more: it finds the placeholder that it made."""
+    form = {"trigger_id": f"the-same-warmth-{strike.heard}"}
+    async with with_warmth(trial):
+        strike.arm()
+        with contextlib.suppress(aiohttp.ClientError):
+            await trial.bot.command("/gpu warm h100", **form)
+        await strike.survived()
+        for _ in range(2):
+            answer = await trial.bot.command("/gpu warm h100", **form)
+            assert "is kept warm until" in answer["text"]
+        assert len(await placeholders(trial)) == 1
+
+
+async def cooled(trial: Trial, strike: Strike) -> None:
+    """It is to be kept warm no more; the person types it again."""
+    async with with_warmth(trial):
+        await trial.stage.say("/gpu warm h100")
+        strike.arm()
+        with pytest.raises(MattermostError):
+            await trial.stage.say("/gpu cool h100")
+        await strike.survived()
+        assert bool(await placeholders(trial)) is not strike.heard
+        answer = await trial.stage.say("/gpu cool h100")
+        assert ("nothing to end" in answer) is strike.heard
+        assert not await placeholders(trial)
+
+
+async def gives_way(trial: Trial, strike: Strike) -> None:
+    """Its time is over: whoever holds the Lease removes it."""
+    async with with_warmth(trial):
+        strike.arm()
+        effect = MakePlaceholder("e", "foxhunt", "gpu-warm-over", "ci-training-h100", 0.0, 60, "anna")
+        await trial.rig.kube.admin.create(PODS, manifest(effect, Settings()))
+        await strike.survived()
+
+        async def gone() -> bool:
+            return not await placeholders(trial)
+
+        await trial.until("it is removed", gone)
+
+
+@contextlib.asynccontextmanager
+async def with_warmth(trial: Trial) -> AsyncIterator[None]:
+    """With the optional right; afterwards nothing of it is left."""
+    objects, admin = manifests(DEPLOY / "bot" / "rbac-warm.yaml"), trial.rig.kube.admin
+    places = [COLLECTIONS[b["kind"]].format(namespace=b["metadata"].get("namespace", "")) for b in objects]
+    for place, body in zip(places, objects, strict=True):
+        await admin.ensure(place, body)
+    try:
+        yield
+    finally:
+        for pod in await placeholders(trial):
+            await admin.delete(f"{PODS}/{pod}")
+        for place, body in zip(places, objects, strict=True):
+            await admin.delete(f"{place}/{body['metadata']['name']}")
+
+
+async def placeholders(trial: Trial) -> list[str]:
+    """The names of those that are there."""
+    query = {"labelSelector": "gputest.bot/role=placeholder"}
+    return [pod["metadata"]["name"] for pod in (await trial.rig.kube.admin.get(PODS, query))["items"]]
+
+
 async def deleted(trial: Trial, strike: Strike) -> None:
     """Somebody deletes a run that tests: it is ended, reported, and goes."""
     run, _ = await under_way(trial)
@@ -338,6 +424,185 @@ async def installed(trial: Trial, strike: Strike) -> None:
     await trial.bot.start(waits=False)
     await strike.survived()
     await trial.reported(run, FAILED)
+
+
+async def start_remembered(trial: Trial, strike: Strike) -> None:
+    """How long a start took is written while the run goes on: once, whatever came in between."""
+    run, gate = await under_way(trial)
+    strike.arm()
+    await image_pulled(trial, run)
+    await strike.survived()
+
+    async def known() -> bool:
+        body = await trial.rig.kube.admin.get(f"{CONFIG_MAPS}/gputest-bot-history")
+        starts = [start["run"] for start in json.loads(body["data"]["starts.json"])["starts"]]
+        assert starts.count(run["metadata"]["uid"]) < 2
+        return run["metadata"]["uid"] in starts
+
+    await trial.until("its start is remembered", lambda: missing_is_no(known))
+    await trial.stage.release(gate)
+    await trial.reported(run, FAILED)
+
+
+async def first_start_remembered(trial: Trial, strike: Strike) -> None:
+    """The same, and there is no history yet."""
+    trial.bot.kill()
+    await trial.bot.gone()
+    await trial.rig.kube.admin.delete(f"{CONFIG_MAPS}/gputest-bot-history")
+    await trial.restart()
+    await start_remembered(trial, strike)
+
+
+async def missing_is_no(look: Callable[[], Awaitable[bool]]) -> bool:
+    """What a look finds; nothing where the object is not there."""
+    try:
+        return await look()
+    except KubeError:
+        return False
+
+
+async def image_pulled(trial: Trial, run: dict[str, Any]) -> None:
+    """The kubelet's Event on the image of the test pod; with it, all is known of the start."""
+    query = {"labelSelector": f"workflows.argoproj.io/workflow={run['metadata']['name']}"}
+    pods = (await trial.rig.kube.admin.get("/api/v1/namespaces/foxhunt/pods", query))["items"]
+    meta = max(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))["metadata"]
+    about = {"kind": "Pod", "namespace": "foxhunt", "name": meta["name"], "uid": meta["uid"], "apiVersion": "v1"}
+    body = {
+        "metadata": {"generateName": f"{meta['name']}."},
+        "involvedObject": about | {"fieldPath": "spec.containers{main}"},
+        "reason": "Pulled",
+        "source": {"component": "kubelet"},
+        "lastTimestamp": now(),
+        "type": "Normal",
+    }
+    await trial.rig.kube.admin.create("/api/v1/namespaces/foxhunt/events", body)
+
+
+async def waits_for_a_gpu(trial: Trial) -> dict[str, Any]:
+    """A run that no node takes."""
+    trial.stage.script("gpu-warmup", [Pending(NO_GPU), Hang()])
+    run = await trial.submit()
+    await trial.shows(run, "No GPU is free")
+    return run
+
+
+async def given_up(trial: Trial, strike: Strike) -> None:
+    """A run has waited long enough: it is stopped, and said never to have got a GPU."""
+    short = {"runs": {"wait_seconds": 4.0}}
+    trial.bot.kill()
+    await trial.restart(**short)
+    trial.stage.script("gpu-warmup", [Pending(NO_GPU), Hang()])
+    strike.arm()
+    run = await trial.submit()
+    await strike.survived(**short)
+    await trial.reported(run, "never got an H100")
+    trial.bot.kill()
+    await trial.restart()
+
+
+async def alerted(trial: Trial, strike: Strike) -> None:
+    """A run waits longer than usual, and begins at last: one post says so, and then that it is over."""
+    alerts = {"runs": {"alerts": {"slow_minutes": 0.03, "over_after_seconds": 0.5}}}
+    trial.bot.kill()
+    await trial.restart(**alerts)
+    gate, tests = f"gate-{trial.numbers}", f"tests-{trial.numbers}"
+    trial.stage.script("gpu-warmup", [Pending(NO_GPU), Wait(gate), Bind("h100-of-alerts"), Running(), Exit(0)])
+    trial.stage.script("compile-and-test", [Bind("h100-of-alerts"), *red(tests)])
+    strike.arm()
+    run = await trial.submit()
+    if strike.call.name == "alert":
+        await strike.survived(**alerts)
+    await trial.until("the alert", lambda: alert_of(trial, run, over=False))
+    await trial.stage.release(gate)
+    if strike.call.name == "alert-over":
+        await strike.survived(**alerts)
+    await trial.until("its end", lambda: alert_of(trial, run, over=True))
+    await trial.stage.release(tests)
+    await trial.reported(run, FAILED)
+    assert await alert_of(trial, run, over=True)
+    trial.bot.kill()
+    await trial.restart()
+
+
+async def alert_of(trial: Trial, run: dict[str, Any], *, over: bool) -> bool:
+    """Whether the one alert about a run stands there, and is over."""
+    rows = await trial.store.rows(f"props->>'gputest_alert' LIKE 'slow:{run['metadata']['uid']}:%'")
+    standing = [row for row in rows if not row.deleted]
+    assert len(standing) < 2, f"said {len(standing)} times"
+    return len(standing) == 1 and ("gputest_alert_over" in standing[0].props) is over
+
+
+async def waited_longer(trial: Trial, strike: Strike) -> None:
+    """Ben lets a run wait until the morning; where the bot did not hear of it, he clicks again."""
+    await trial.stage.limits(run=400_000, warmup=400_000)
+    try:
+        run = await waits_for_a_gpu(trial)
+        (card,) = (await trial.said(run)).cards
+        ben = trial.stage.people["ben"]
+        strike.arm()
+        with pytest.raises(MattermostError):
+            await ben.click(await ben.post(card.id), "wait")
+        await strike.survived()
+        if not strike.heard:
+            await ben.click(await ben.post(card.id), "wait")
+        await trial.shows(run, "as ben asked")
+        await trial.stage.shut_down(run["metadata"]["name"], "Terminate")
+        await trial.reported(run, "cancelled")
+    finally:
+        await trial.stage.limits()
+
+
+async def costs_begun(trial: Trial, strike: Strike) -> None:
+    """The first record of what nodes cost: it is there when the bot is back, and goes on."""
+    trial.bot.kill()
+    await trial.bot.gone()
+    await trial.rig.kube.admin.delete(f"{CONFIG_MAPS}/gputest-bot-costs")
+    await trial.free_lease()
+    strike.arm()
+    await trial.bot.start(waits=False)
+    await strike.survived()
+    first = await record_after(trial, 0.0)
+    assert (await record_after(trial, first.until)).since == first.since
+
+
+async def costs_kept(trial: Trial, strike: Strike) -> None:
+    """A run holds a GPU while its time is written: no second of it counts twice, and none is lost."""
+    gate = f"gate-{trial.numbers}"
+    trial.stage.script("compile-and-test", [Bind("h100-of-costs"), *red(gate)])
+    before = seconds_of(await record_after(trial, 0.0))
+    began = time.time()
+    run = await trial.submit()
+    await trial.shows(run, "compiling and testing")
+    strike.arm()
+    await strike.survived()
+    await record_after(trial, time.time())
+    took = time.time() - began
+    await trial.stage.release(gate)
+    await trial.reported(run, FAILED)
+    ended = time.time() - began
+    counted = seconds_of(await record_after(trial, time.time())) - before
+    # the API's times are whole seconds, and the pod began some moments after the run
+    assert took - 4.0 <= counted <= ended + 1.0, f"{counted:.1f} s are counted of {took:.1f} to {ended:.1f}"
+
+
+async def record_after(trial: Trial, moment: float) -> Record:
+    """The record of costs as soon as it was written after a time."""
+
+    async def look() -> Record | None:
+        try:
+            found = await trial.rig.kube.admin.get(f"{CONFIG_MAPS}/gputest-bot-costs")
+        except KubeError:
+            return None
+        record = read_record(found.get("data") or {}, found["metadata"]["resourceVersion"])
+        return record if record.until > moment else None
+
+    record: Record = await trial.until("the record of costs is written", look, 15)
+    return record
+
+
+def seconds_of(record: Record) -> float:
+    """All that is counted."""
+    return sum(sum(uses.values()) for pools in record.days.values() for uses in pools.values())
 
 
 async def double_card(trial: Trial, strike: Strike) -> None:
@@ -498,6 +763,10 @@ CASES = (
     Case("cancel", cancelled),
     Case("dialog", by_dialog),
     Case("suspend", switched),
+    Case("warm", kept_warm),
+    Case("warm", kept_warm_twice),
+    Case("cool", cooled),
+    Case("cool", gives_way),
     Case("shut-down", deleted),
     Case("let-go", deleted_and_stuck),
     Case("forget-card", card_deleted),
@@ -507,6 +776,14 @@ CASES = (
     Case("lease-hold", takes_the_lease),
     Case("lease-give-back", gives_the_lease_back),
     Case("installation", installed),
+    Case("history-create", first_start_remembered),
+    Case("history", start_remembered),
+    Case("give-up", given_up),
+    Case("alert", alerted),
+    Case("alert-over", alerted),
+    Case("wait-longer", waited_longer),
+    Case("costs-create", costs_begun),
+    Case("costs", costs_kept),
     Case("double", double_card),
     Case("double", double_notice),
     Case("late-answer", answered_late),

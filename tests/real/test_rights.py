@@ -14,18 +14,11 @@ import pytest
 from tests.real.bots import CONFIG_MAPS, LEASES, Trial, passing, red
 from tests.real.calls import BY_NAME
 from tests.real.proxy import Seen
-from tests.real.stage import DEPLOY, ROOT, manifests
+from tests.real.stage import COLLECTIONS, DEPLOY, ROOT, manifests
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 
-RBAC, RBAC_CLUSTER = DEPLOY / "bot" / "rbac.yaml", DEPLOY / "bot" / "rbac-cluster.yaml"
-
-COLLECTIONS = {
-    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles",
-    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings",
-}
+RBAC, RBAC_CLUSTER, RBAC_WARM = (DEPLOY / "bot" / name for name in ("rbac.yaml", "rbac-cluster.yaml", "rbac-warm.yaml"))
 
 _PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/[^/]+(?:/namespaces/(?P<namespace>[^/]+))?"
@@ -192,6 +185,28 @@ async def test_no_optional_right_is_unused(trial: Trial) -> None:
 
     both = granted(RBAC) | granted(RBAC_CLUSTER)
     assert sorted(refused) == []
+    assert [deed for deed in sorted(done) if not any(covers(right, deed) for right in both)] == []
+
+
+async def test_no_right_to_keep_warm_is_unused(trial: Trial) -> None:
+    """With rbac-warm.yaml beside rbac.yaml: pods are made and deleted, each by its own name, and nothing else is done."""
+    await trial.alone()
+    objects = manifests(RBAC_WARM)
+    for body in objects:
+        await trial.rig.kube.admin.ensure(collection(body), body)
+    began = len(trial.kube.answered)
+    try:
+        for pool in ("h100", "l4"):
+            assert "is kept warm until" in await trial.stage.say(f"/gpu warm {pool}")
+            assert "is not kept warm any more" in await trial.stage.say(f"/gpu cool {pool}")
+        done = told_apart(trial.kube.answered[began:])[0]
+    finally:
+        for body in objects:
+            await trial.rig.kube.admin.delete(f"{collection(body)}/{body['metadata']['name']}")
+
+    assert unused(granted(RBAC_WARM), done) == []
+    assert too_wide(granted(RBAC_WARM), done) == []
+    both = granted(RBAC) | granted(RBAC_WARM)
     assert [deed for deed in sorted(done) if not any(covers(right, deed) for right in both)] == []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.core.card import card_of
+from bot.core.card import Origin, OriginKind, card_of
 from bot.core.dialogs import CancelDialog
 from bot.core.effects import EditCard, OpenDialog, PostCard, SayInThread
 from bot.core.events import EffectDone, EffectFailed, Trouble
@@ -132,6 +132,51 @@ async def test_a_thread_that_broke_off_is_finished_and_not_repeated(sunk: Sunk) 
 
     assert isinstance(done, EffectDone)
     assert ["one", "two", "three"] == [p["message"] for p in sunk.world.chat.thread(post) if p["id"] != post]
+
+
+async def said(sunk: Sunk, asker: Origin) -> str:
+    """The notice under a card, as it is posted."""
+    post = await posted(sunk)
+    parts = (("failure:dqn", "one"), ("notice", "❌ k7m2"))
+    done = await sunk.cards.say(SayInThread("e3", post, sunk.channel, "uid-1:a", parts, asker=asker))
+    assert isinstance(done, EffectDone)
+    *_, first, last = (p["message"] for p in sunk.world.chat.thread(post))
+    assert "one" == first
+    return str(last)
+
+
+async def test_a_notice_rings_by_todays_name(sunk: Sunk) -> None:
+    """Whoever was called so when they asked is called otherwise now, and somebody else has their name."""
+    state = sunk.world.chat.state
+    anna = state.add_user("anna")
+    asker = Origin(OriginKind.CHAT, anna["id"], "anna")
+    anna["username"] = "anna.smith"
+    state.add_user("anna")
+
+    assert "@anna.smith ❌ k7m2" == await said(sunk, asker)
+
+
+@pytest.mark.parametrize("user_id", ["x" * 26, "me", "../channels", "", "x"])
+async def test_who_is_nobody_is_named_and_not_rung(sunk: Sunk, user_id: str) -> None:
+    """An account that was never there: somebody else wrote that request."""
+    assert "admin ❌ k7m2" == await said(sunk, Origin(OriginKind.CHAT, user_id, "admin"))
+
+
+async def test_who_has_left_is_named_and_not_rung(sunk: Sunk) -> None:
+    """A deactivated account keeps its name."""
+    anna = sunk.world.chat.state.add_user("anna")
+    anna["delete_at"] = 1
+
+    assert "anna ❌ k7m2" == await said(sunk, Origin(OriginKind.CHAT, anna["id"], "anna"))
+
+
+@pytest.mark.parametrize("status", [403, 429, 503])
+async def test_a_name_that_cannot_be_looked_up_is_the_old_one(sunk: Sunk, status: int) -> None:
+    """The notice does not wait for it."""
+    anna = sunk.world.chat.state.add_user("anna")
+    sunk.world.chat_faults.fail(status, method="GET", path=r"/api/v4/users/", times=None)
+
+    assert "@anna ❌ k7m2" == await said(sunk, Origin(OriginKind.CHAT, anna["id"], "anna"))
 
 
 async def test_a_busy_chat_says_how_long(sunk: Sunk) -> None:

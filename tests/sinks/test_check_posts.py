@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from bot.core.card import card_of
-from bot.core.effects import CheckPosts, PostCard, SayInThread
+from bot.core.effects import CheckPosts, EditCard, PostCard, SayInThread
 from bot.core.events import EffectDone, EffectFailed, Trouble
 from tests.phrases import SETTINGS, workflow
 from tests.sinks.conftest import Sunk
@@ -17,7 +17,7 @@ CARD = card_of(workflow(), SETTINGS)
 
 def check(sunk: Sunk, key: str = "uid-1:1", **more: Any) -> CheckPosts:
     since = sunk.world.clock.time() - 600
-    return replace(CheckPosts("e9", sunk.channel, key, CARD, since), **more)
+    return replace(CheckPosts("e9", sunk.channel, key, CARD, since, ""), **more)
 
 
 async def posted(sunk: Sunk, key: str = "uid-1:1") -> str:
@@ -171,3 +171,48 @@ async def test_a_read_that_fails_fails_for_all_who_share_it_and_for_nobody_later
 
     assert [Trouble.UNCERTAIN] * 3 == [one.trouble for one in failed if isinstance(one, EffectFailed)]
     assert EffectDone("e9", post) == await sunk.cards.check(check(sunk))
+
+
+async def test_a_card_that_clocks_hide_is_known_by_its_id(sunk: Sunk) -> None:
+    """The bot's clock runs ahead of the chat's: the card is older than it looks for, and not gone."""
+    post = await posted(sunk)
+    ahead = sunk.world.clock.time() + 360
+
+    assert EffectDone("e9", post) == await sunk.cards.check(check(sunk, since=ahead, post=post))
+    other = await sunk.cards.check(check(sunk, "uid-2:1", since=ahead, post=post))
+    assert isinstance(other, EffectFailed)
+    assert Trouble.GONE is other.trouble
+
+
+async def test_a_page_before_the_server_says_nothing_about_the_card(sunk: Sunk) -> None:
+    """A proxy's 404 is no answer of Mattermost's."""
+    post = await posted(sunk)
+    sunk.world.chat_faults.fail(404, method="GET", path=r"/thread", body="<html>404</html>")
+    failed = await sunk.cards.check(check(sunk, since=sunk.world.clock.time() + 360, post=post))
+
+    assert isinstance(failed, EffectFailed)
+    assert Trouble.UNCERTAIN is failed.trouble
+
+
+async def test_an_edit_limit_leaves_the_card_behind(sunk: Sunk) -> None:
+    """PostEditTimeLimit: no later try changes it, so the sweep lets it be, and the run goes on without."""
+    post = await posted(sunk)
+    sunk.world.chat.edit("admin", post, "all fine")
+    sunk.world.chat.state.edit_limit = 1
+    await sunk.world.clock.advance(60)
+
+    assert EffectDone("e9", post) == await sunk.cards.check(check(sunk))
+    failed = await sunk.cards.edit(EditCard("e3", post, sunk.channel, "uid-1:1", CARD))
+    assert isinstance(failed, EffectFailed)
+    assert Trouble.FINAL is failed.trouble
+
+
+async def test_a_sweep_in_an_archived_channel_is_refused(sunk: Sunk) -> None:
+    """That is not for ever."""
+    post = await posted(sunk)
+    sunk.world.chat.edit("admin", post, "all fine")
+    sunk.world.chat.state.channel(sunk.channel)["delete_at"] = 1
+
+    failed = await sunk.cards.check(check(sunk))
+    assert isinstance(failed, EffectFailed)
+    assert Trouble.REFUSED is failed.trouble

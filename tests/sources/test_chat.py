@@ -12,7 +12,7 @@ import pytest
 
 from bot.clients.kube import Kube
 from bot.clients.mattermost import Mattermost
-from bot.clients.mattermost_rooms import Rooms
+from bot.clients.mattermost_rooms import Account, Rooms
 from bot.clients.mattermost_socket import Socket, SocketTiming
 from bot.core.effects import Answer
 from bot.core.events import CommandTyped
@@ -23,7 +23,7 @@ from bot.sinks.replies import ANSWER_KEY, Replies
 from bot.sources.chat import MAX_AGE, ChatCommands, Surroundings
 from bot.sources.cursor import KEY, Cursor, CursorStore, parse, written
 from bot.sources.installation import installed_at
-from bot.sources.posts import Me
+from bot.sources.posts import Me, request_id
 from bot.tasks import Tasks
 
 QUICK = SocketTiming(heartbeat=0.4, ping=0.1, answer=0.5, first=0.02, longest=0.05)
@@ -195,6 +195,79 @@ async def test_what_was_typed_while_nobody_listened_is_answered_once(world: Embe
     assert sorted(c.text for c in two.asked) == ["four", "two"]
     assert answers(world, first) == ["heard gputest one"]
     assert answers(world, old) == []
+
+
+async def test_a_name_is_asked_for_once_a_minute(world: EmbeddedWorld) -> None:
+    """Whoever is renamed is known by the new name soon; of a deactivated account that is said."""
+    now = [0.0]
+    chat = Mattermost(world.chat_url, world.bot_token, Metrics())
+    rooms, anna = Rooms(chat, lambda: now[0]), world.chat.state.add_user("anna")
+    first = await rooms.account(anna["id"])
+    anna |= {"username": "anna.smith", "delete_at": 5}
+    now[0] = 60
+    kept = await rooms.account(anna["id"])
+    now[0] = 61
+    after = await rooms.account(anna["id"])
+    chat.close()
+
+    assert first == kept == Account(anna["id"], "anna", is_bot=False)
+    assert after == Account(anna["id"], "anna.smith", is_bot=False, there=False)
+
+
+async def test_what_was_edited_into_a_command_is_none(world: EmbeddedWorld, kube: Kube) -> None:
+    """While the bot listens and while it is away: only what was sent counts."""
+    async with bot(world, kube) as one:
+        heard = await say(world, "good morning all")
+        world.chat.edit("dev", heard, "@gputest one")
+        await answered(world, await say(world, "@gputest zero"))
+        missed = await say(world, "good morning again")
+    world.chat.edit("dev", missed, "@gputest two")
+
+    async with bot(world, kube) as two:
+        await quiet()
+
+    assert [c.text for c in (*one.asked, *two.asked)] == ["zero"]
+
+
+async def test_an_answer_that_somebody_deleted_was_given(world: EmbeddedWorld, kube: Kube) -> None:
+    """The command does not run again after a restart; who says that they answered it in our place is not believed."""
+    async with bot(world, kube):
+        post = await say(world, "@gputest nightly enable")
+        await answered(world, post)
+    (ours,) = [reply for reply in world.chat.thread(post) if reply["props"].get(ANSWER_KEY)]
+    world.chat.delete("admin", ours["id"])
+    missed = await say(world, "@gputest two")
+    props = {ANSWER_KEY: request_id(missed)}
+    body = {"channel_id": ours["channel_id"], "root_id": missed, "message": "done", "props": props}
+    forged = world.chat.api.posts.create(world.chat.user_id("dev"), body)
+    world.chat.delete("admin", forged["id"])
+
+    async with bot(world, kube) as two:
+        assert await answered(world, missed) == ["heard gputest two"]
+        await quiet()
+
+    assert [c.text for c in two.asked] == ["two"]
+    assert answers(world, post) == []
+
+
+async def test_a_cursor_from_the_future(world: EmbeddedWorld, kube: Kube) -> None:
+    """Somebody's mistake, or a clock that was wrong: what was missed is read from as far back as anything counts."""
+    async with bot(world, kube) as one:
+        first = await say(world, "@gputest one")
+        await answered(world, first)
+    missed = await say(world, "@gputest two")
+    world.chat.state.posts[missed]["create_at"] -= 90_000
+    far = {"data": {KEY: "9999-01-01T00:00:00.000Z"}}
+    await kube.patch("/api/v1/namespaces/foxhunt/configmaps/gputest-bot", far)
+
+    async with bot(world, kube) as two:
+        assert await answered(world, missed) == ["heard gputest two"]
+        await two.source.stop(1)
+        kept = await two.store.load()
+
+    assert kept is not None
+    assert kept <= world.clock.millis()
+    assert [c.text for c in (*one.asked, *two.asked)] == ["one", "two"]
 
 
 async def test_nothing_before_the_first_start_is_answered(world: EmbeddedWorld, kube: Kube) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from bot.clients.kube import Kube
 from bot.core.effects import FollowLog, StopFollowing
 from bot.core.events import Event, MarkersRead
 from bot.demo import EmbeddedWorld
 from bot.metrics import Metrics
-from bot.sources.pod_log import LogFollowers, new_marker
+from bot.sources.pod_log import MAX_BATCH, LogFollowers, new_marker
 from bot.tasks import Tasks
 
 COMPILING = '##gputest {"event":"compiling"}'
@@ -49,6 +51,14 @@ class Followed:
         self.seen.append(event)
         self.changed.set()
 
+    async def markers(self, count: int) -> list[str]:
+        """The names of the markers, once there are so many of them."""
+        async with asyncio.timeout(10):
+            while sum(len(event.markers) for event in self.seen) < count:
+                self.changed.clear()
+                await self.changed.wait()
+        return [marker.event for event in self.seen for marker in event.markers]
+
     async def until(self, count: int) -> list[str]:
         """The names of the markers, once there are so many."""
         async with asyncio.timeout(10):
@@ -58,23 +68,31 @@ class Followed:
         return [marker.event for event in self.seen for marker in event.markers]
 
 
-async def test_markers_come_while_the_pod_runs_and_survive_a_cut_stream() -> None:
-    """Followed through the API; the stream is cut in the middle, and nothing comes twice."""
-    followed, crashes = Followed(), []
+@asynccontextmanager
+async def following(followed: Followed, gather: float = 0.0) -> AsyncIterator[tuple[EmbeddedWorld, str]]:
+    """A run whose test pod hangs, and whose log is followed."""
+    crashes: list[object] = []
     async with EmbeddedWorld(speed=0) as world:
         kube = await Kube.connect(Metrics(), url=world.kube_url, token=world.kube_token)
         tasks = Tasks(lambda name, error: crashes.append((name, error)))
-        followers = LogFollowers(kube, tasks, followed.put, lambda _: None, retry=0.01)
+        followers = LogFollowers(kube, tasks, followed.put, lambda _: None, retry=0.01, gather=gather)
         world.cluster.hang()
         run = world.cluster.submit("gpu-test-k7m2", models="dqn")
         await world.cluster.until_running(run)
-        (node,) = [
-            n
-            for n in world.cluster.workflow(run)["status"]["nodes"].values()
-            if n["templateName"] == "compile-and-test"
-        ]
+        nodes = world.cluster.workflow(run)["status"]["nodes"].values()
+        (node,) = [n for n in nodes if n["templateName"] == "compile-and-test"]
         followers.tell(FollowLog("uid", "attempt", "foxhunt", run, node["id"]))
+        yield world, run
+        followers.tell(StopFollowing("uid"))
+        await tasks.close()
+        await kube.close()
+    assert [] == crashes
 
+
+async def test_markers_come_while_the_pod_runs_and_survive_a_cut_stream() -> None:
+    """Followed through the API; the stream is cut in the middle, and nothing comes twice."""
+    followed = Followed()
+    async with following(followed) as (world, run):
         world.cluster.log(run, "noise", COMPILING)
         await followed.until(1)
         world.kube_faults.cut_streams()
@@ -84,7 +102,18 @@ async def test_markers_come_while_the_pod_runs_and_survive_a_cut_stream() -> Non
 
         assert ["compiling", "compiled"] == names
         assert {("uid", "attempt")} == {(e.uid, e.attempt) for e in followed.seen}
-        followers.tell(StopFollowing("uid"))
-        await tasks.close()
-        await kube.close()
-    assert [] == crashes
+
+
+async def test_a_noisy_pod_costs_few_events_and_loses_none_of_its_markers() -> None:
+    """What comes within a moment is one event, of a size that others can wait for; then the next moment is waited for."""
+    followed, many = Followed(), 4 * MAX_BATCH
+    async with following(followed, gather=0.05) as (world, run):
+        began = asyncio.get_running_loop().time()
+        world.cluster.log(run, *("##gputest " + json.dumps({"event": f"e{n}"}) for n in range(many)))
+        names = await followed.markers(many)
+        took = asyncio.get_running_loop().time() - began
+
+    assert [f"e{n}" for n in range(many)] == names
+    assert max(len(event.markers) for event in followed.seen) <= MAX_BATCH
+    assert len(followed.seen) < 10
+    assert took > 0.14

@@ -70,6 +70,7 @@ def test_field_case_e06() -> None:
         {"props": {"from_webhook": True}},
         {"props": {"from_plugin": "true"}},
         {"delete_at": 1772445600001},
+        {"edit_at": 1772445600001},
         {"message": None},
         {"message": ""},
         {"create_at": "yesterday"},
@@ -78,7 +79,7 @@ def test_field_case_e06() -> None:
     ],
 )
 def test_what_no_person_typed_is_no_command(more: dict[str, Any]) -> None:
-    """Own, system's, webhooks' and bots' posts, deleted ones, and what is no post."""
+    """Own, system's, webhooks' and bots' posts, deleted and edited ones, and what is no post."""
     assert read(post(**more)) is None
 
 
@@ -132,6 +133,11 @@ def test_who_is_addressed_in_a_channel(message: str, said: str | None) -> None:
 def test_everything_in_a_direct_message_is_said_to_the_bot(message: str, said: str) -> None:
     """The name may be left out there."""
     assert addressed(message, "gputest", direct=True) == said
+
+
+def test_what_cannot_be_seen_is_not_said() -> None:
+    """A phone's keyboard leaves it in front of a name and behind it."""
+    assert "dqn" == addressed("\u061c\ufe0f@gputest\u2064 dqn\u180e", ME.name, direct=False)
 
 
 def test_a_name_with_signs_is_taken_literally() -> None:

@@ -26,12 +26,15 @@ MAX_LINE = 2000
 
 DASHES = "-‒–—―"
 
-_UNSEEN = dict.fromkeys(
-    map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+"""What can't be seen: Default_Ignorable_Code_Point (Unicode, DerivedCoreProperties.txt)."""
+
 _HYPHENS = dict.fromkeys(map(ord, "‐‑−"), "-")
 _QUOTES = {ord(c): '"' for c in "“”„‟«»＂"} | {ord(c): "'" for c in "‘’‚‛‹›＇`´"}
-_PLAIN = _UNSEEN | _HYPHENS | _QUOTES
+_PLAIN = _HYPHENS | _QUOTES
 _IN_DOUBLE, _IN_SINGLE = '"[^"]*"', r"'(?:[^']|(?<=\w)'(?=\w))*'"
 _QUOTED = re.compile(rf"({_IN_DOUBLE}|(?<!\w){_IN_SINGLE})")
 _BEFORE, _AFTER = re.compile(r"\s+="), re.compile(r"=\s++(?![\w-]+=)")
@@ -49,7 +52,7 @@ class Line:
 
 def normalise(text: str) -> str:
     """The line as it was meant: plain spaces, quotes, dashes and letters."""
-    text = unicodedata.normalize("NFKC", text.translate(_QUOTES)).translate(_PLAIN)
+    text = UNSEEN.sub("", unicodedata.normalize("NFKC", text.translate(_QUOTES))).translate(_PLAIN)
     text = "".join(" " if c.isspace() or unicodedata.category(c) in {"Cc", "Cs"} else c for c in text)
     return text.strip()
 
@@ -67,7 +70,9 @@ def split(text: str, trigger: str, keys: Container[str] = ()) -> Line:
     for token in tokens:
         if token in {'"', "'"}:
             rest = _tidy(" ".join(t for t in tokens if t not in {'"', "'"}))
-            raise UserError(f"A quote ({_shown(token)}) is opened and never closed.", f"/{trigger} {rest}")
+            typed = next((c for c in reversed(text) if normalise(c) == token), token)
+            quote = "A backtick" if typed == "`" else f"A quote ({_shown(typed)})"
+            raise UserError(f"{quote} is opened and never closed.", f"/{trigger} {rest}")
     words: list[str] = []
     pairs: dict[str, str] = {}
     waiting = list(tokens)

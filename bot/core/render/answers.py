@@ -114,14 +114,29 @@ def ended_already(card: Card) -> str:
     return f"**{prose(card.short, 40)}** has ended already." if card.outcome is None else f"Too late: {headline(card)}."
 
 
-def ended_meanwhile() -> str:
-    """It ended while the stop was on its way."""
+def tests_are_over(short: str) -> str:
+    """A stop changes nothing any more, though the Workflow still runs."""
+    return f"The tests of **{prose(short, 40)}** have ended; only its exit step runs, which reports them."
+
+
+def ended_meanwhile(*, stopping: bool = True) -> str:
+    """It ended, or waited no more, while what was asked was on its way."""
+    if not stopping:
+        return "It waits for no GPU any more; its card shows how it is."
     return "It ended while I was about to stop it; its card has the verdict."
 
 
-def nothing_to_rerun(short: str) -> str:
-    """Nothing failed there."""
-    return f"Nothing failed in **{prose(short, 40)}**, so there is nothing to rerun of it alone."
+def nothing_to_rerun(short: str, verdict: Verdict | None) -> str:
+    """Why no model of that run can be run again alone."""
+    name = f"**{prose(short, 40)}**"
+    return {
+        Verdict.PASSED: f"Nothing failed in {name}, so there is nothing to rerun of it alone.",
+        Verdict.FAILED: f"In {name} only shared suites failed, which run with every selection.",
+        Verdict.BROKEN: f"{name} did not build, so no model failed by itself.",
+        Verdict.CANCELLED: f"{name} was cancelled before any model had a result.",
+        Verdict.TIMED_OUT: f"{name} was out of time before any model had a result.",
+        Verdict.NO_GPU: f"{name} never got a GPU, so no model has a result.",
+    }.get(verdict or Verdict.UNKNOWN, f"Of {name} no results are known, so nobody knows what failed.")
 
 
 def run_unknown(run: str | None, known: Sequence[str]) -> str:
@@ -141,14 +156,19 @@ def bad_click(*, expired: bool) -> str:
     """A click whose context is not ours, or too old."""
     if expired:
         return "That button is too old; nothing was done. `/gputest list` names the runs, `/gputest help` what I take."
-    return "🔒 That button is none of mine, so I did nothing."
+    return (
+        "🔒 That button is none of mine, or from before I got another token, so I did nothing. `/gputest list` names"
+        " the runs; `/gputest rerun` and `/gputest cancel` with such a name do what their buttons do."
+    )
 
 
 def bad_form(*, expired: bool) -> str:
     """A dialog whose state is not ours, or too old."""
     if expired:
         return "This form is too old. Close it and open it again; nothing was done."
-    return "This form is none of mine, so I did nothing."
+    return (
+        "This form is none of mine, or from before I got another token. Close it and open it again; nothing was done."
+    )
 
 
 def no_dialog(short: str) -> str:
@@ -209,6 +229,12 @@ def run_not_found(run: str, known: Sequence[str]) -> str:
     return f"🤔 No run is called {code(run, 60)}.{hint}"
 
 
+def several(run: str, names: Sequence[str]) -> str:
+    """A short name that several runs have."""
+    listed = ", ".join(code(name, 80) for name in names[:MAX_NAMED])
+    return f"{code(run, 60)} may be any of {listed}. Give the whole name."
+
+
 def ended_line(short: str, run: EndedRun) -> str:
     """One run that was reported."""
     return f"{_ended(short, run)} (`{prose(run.name, 80)}`)"
@@ -244,8 +270,12 @@ def nightly(view: NightlyView) -> str:
     if view.switched:
         reason = f": {prose(view.switched.reason, 200)}" if view.switched.reason else ""
         when = f"{datetime.fromtimestamp(view.switched.at, zone(view.timezone)):%-d %b %H:%M %Z}"
-        off = "off" if view.switched.suspend else "on"
-        lines.append(f"Switched {off} by {prose(view.switched.user, 64)}, {when}{reason}")
+        flag = "off" if view.switched.suspend else "on"
+        line = f"Switched {flag} by {prose(view.switched.user, 64)}, {when}{reason}"
+        if view.switched.suspend is view.enabled:
+            now = "on" if view.enabled else "off"
+            line = f"⚠️ {line}. Since then something else switched it {now} (GitOps?)."
+        lines.append(line)
     return "\n".join(lines)
 
 

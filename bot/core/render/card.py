@@ -7,7 +7,7 @@ The message says state, name and what was asked, and changes with the stage only
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -16,6 +16,7 @@ from bot.core.progress import Progress
 from bot.core.render.escape import code, prose
 from bot.core.render.post import AMBER, BLUE, GREEN, GREY, PURPLE, RED, Post
 from bot.core.render.scheduling import waiting_words
+from bot.core.render.warmup import folded_line, refused_words, stuck_words, until_line, waiting_for, way_line
 from bot.core.results import RED as FAILING
 from bot.core.results import BuildError, Suite, SuiteStatus
 from bot.core.settings import Settings
@@ -24,6 +25,8 @@ from bot.core.verdict import ModelOutcome, ModelStatus, Outcome, Reach, Verdict
 BREAK = "  \n"
 """A line break in Markdown."""
 
+MAX_NAMES = 60
+"""Names in one line."""
 MAX_LINES = 40
 """Models listed one by one; more are counted."""
 
@@ -44,16 +47,26 @@ def _running(card: Card, settings: Settings) -> Post:
     what = _what(card)
     since = f"since {clock(card.since, settings)}" if card.since else ""
     models = _names("⚪", card.asked.models)
+    way = _way_lines(card, settings)
+    edge = RED if card.way is not None and card.way.late else AMBER
     head, color, lines = {
         Stage.QUEUED: (
             "🕓",
             GREY,
             [_queued(card) or _reason(card.detail), since and f"Asked {since.removeprefix('since ')}"],
         ),
-        Stage.WAITING: ("🟡", AMBER, [_reason(card.detail) or f"No {prose(card.asked.gpu, 40)} node yet", since]),
-        Stage.WARMING: ("🟡", AMBER, [_reason(card.detail), since]),
-        Stage.TESTING: ("🔵", BLUE, [since, *(_progress_lines(card, card.progress) if card.progress else [models])]),
-        Stage.FINISHING: ("🔵", BLUE, [_reason(card.detail) or OVER, since]),
+        Stage.WAITING: (
+            "🟡",
+            edge,
+            [waiting_for(card.way, card.detail) or f"No {prose(card.asked.gpu, 40)} node yet", *way, since],
+        ),
+        Stage.WARMING: ("🟡", edge, [_reason(card.detail), *way, since]),
+        Stage.TESTING: (
+            "🔵",
+            BLUE,
+            [since, *way, *(_progress_lines(card, card.progress) if card.progress else [models])],
+        ),
+        Stage.FINISHING: ("🔵", BLUE, [_reason(card.detail) or OVER, *way, since]),
     }[card.stage]
     verb = {
         Stage.QUEUED: "queued",
@@ -64,6 +77,17 @@ def _running(card: Card, settings: Settings) -> Post:
     }[card.stage]
     message = f"{head} **{prose(card.short, 40)} {verb}** · {what}"
     return Post(message, _join([*(_first_upper(line) for line in lines if line), *_foot(card)]), color)
+
+
+def _way_lines(card: Card, settings: Settings) -> list[str]:
+    """The way to a GPU: step by step while it lasts, in one line afterwards."""
+    way = card.way
+    if card.stage in {Stage.WAITING, Stage.WARMING}:
+        if way is None or way.current is None:
+            return [until_line(card, settings)]
+        refused = refused_words(way)
+        return [refused and f"⚠️ {_first_upper(refused)}", way_line(way, settings), until_line(card, settings)]
+    return [folded_line(way)] if way is not None else []
 
 
 def _queued(card: Card) -> str:
@@ -106,7 +130,8 @@ def _red_words(red: tuple[str, ...]) -> str:
 def _ended(card: Card, outcome: Outcome, settings: Settings) -> Post:
     head, color = _HEADS[outcome.verdict]
     message = f"{head} **{headline(card)}** · {prose(card.asked.epochs, 12)} {_epochs_word(card.asked)} · {_ref(card)}"
-    lines = [*_outcome_lines(outcome), *_reason_lines(outcome), _length(card, settings), *_foot(card)]
+    way = _way_lines(card, settings)
+    lines = [*_outcome_lines(outcome), *_reason_lines(outcome), *way, _length(card, settings), *_foot(card)]
     return Post(message, _join(line for line in lines if line), color)
 
 
@@ -189,7 +214,7 @@ def _without_tests(outcome: Outcome) -> str:
         if kinds == {"lib"}
         else "tests of one kind"
     )
-    return f"No {kind}: {', '.join(prose(name, 30) for name in outcome.without_tests)}"
+    return f"No {kind}: {_listed(outcome.without_tests)}"
 
 
 def _green_line(outcome: Outcome, passed: tuple[ModelOutcome, ...], some_failed: bool) -> str:
@@ -258,7 +283,8 @@ def _error_line(error: BuildError) -> str:
 def _reason_lines(outcome: Outcome) -> list[str]:
     lines = [_first_upper(prose(outcome.reason, 300))] if outcome.reason else []
     if outcome.verdict is Verdict.NO_GPU:
-        return [f"The last word was: {_reason(outcome.reason)}" if outcome.reason else "No node took it in time"]
+        last = f"The last word was: {_reason(outcome.reason)}" if outcome.reason else "No node took it in time"
+        return [stuck_words(outcome.stuck), last]
     if outcome.verdict in {Verdict.UNKNOWN, Verdict.CANCELLED, Verdict.TIMED_OUT}:
         lines.append("**Not a pass.**")
     return lines
@@ -335,7 +361,12 @@ def _reason(detail: str) -> str:
 
 
 def _names(mark: str, names: Iterable[str]) -> str:
-    return f"{mark} {', '.join(prose(name, 30) for name in names)}"
+    return f"{mark} {_listed(list(names))}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(prose(name, 30) for name in names[:MAX_NAMES]) + more
 
 
 def _count(models: int) -> str:

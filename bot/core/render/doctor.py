@@ -240,7 +240,7 @@ def access(right: Access, denied: Sequence[str]) -> Finding:
     if not denied:
         return Finding(Mark.FINE, what, ", ".join(right.verbs))
     mark = Mark.WORSE if right.optional else Mark.MISSING
-    return Finding(mark, what, f"{', '.join(denied)} not allowed, needed for {right.use}", "apply deploy/bot/rbac.yaml")
+    return Finding(mark, what, f"{', '.join(denied)} not allowed, needed for {right.use}", f"apply {right.file}")
 
 
 def access_unknown(right: Access, reason: str) -> Finding:

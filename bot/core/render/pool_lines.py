@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from bot.core.autoscaler import ErrorKind, NodeGroup, ScaleError
+from bot.core.autoscaler import NodeGroup, ScaleError
 from bot.core.card import Origin, OriginKind
 from bot.core.pools import Sight
 from bot.core.pools_view import GpuView, NodeView, PoolView, Queued, User, Waits, Warmth, Who
 from bot.core.render.card import article
 from bot.core.render.escape import code, prose
+from bot.core.render.scale_errors import error_words
 from bot.core.render.scheduling import waiting_words
+from bot.core.render.warmup import soon
 from bot.core.settings import Settings
 from bot.core.sightings import NodeState, Source, Standing
 
@@ -66,6 +68,11 @@ class Lines:
         return f"{len(pool.nodes)}/{_nodes(pool.max_nodes)}"
 
     def _pool_state(self, pool: PoolView) -> list[str]:
+        could = pool.warmth is Warmth.COLD or (pool.warmth is Warmth.WARM and pool.free != 0)
+        start = soon(pool.usual) if could else ""
+        return [*self._warmth(pool), *([start] if start else [])]
+
+    def _warmth(self, pool: PoolView) -> list[str]:
         if pool.warmth is Warmth.COLD:
             return ["cold"]
         if pool.warmth is Warmth.COMING and not pool.nodes:
@@ -106,6 +113,8 @@ class Lines:
 
     def _who(self, who: Who, *more: str) -> str:
         ours = self._view.namespace
+        if who.until is not None:
+            return f"a placeholder until {self.clock(who.until)}"
         if who.origin is None:
             name = code(who.name if who.namespace in {"", ours} else f"{who.namespace}/{who.name}", 80)
             brackets = [part for part in more if part]
@@ -212,21 +221,6 @@ _NODE_WORDS = {
     NodeState.SILENT: ("does not answer", "not answering"),
 }
 """Of one node, and of several."""
-
-_ERRORS = {
-    ErrorKind.QUOTA: "the provider's quota is used up",
-    ErrorKind.STOCK: "the provider has none in stock",
-    ErrorKind.ADDRESSES: "there is no address left for a node",
-    ErrorKind.RIGHTS: "the autoscaler may not make a node",
-    ErrorKind.TIMEOUT: "a node was asked for and did not come in time",
-    ErrorKind.OTHER: "the scale-up failed",
-}
-
-
-def error_words(error: ScaleError) -> str:
-    """A provider's error in a few words, and its own."""
-    detail = [part for part in (error.code and code(error.code, 60), prose(error.text, 160)) if part]
-    return _ERRORS[error.kind] + (f" ({': '.join(detail)})" if detail else "")
 
 
 def _troubled(nodes: Sequence[NodeView]) -> list[str]:

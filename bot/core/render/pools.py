@@ -10,8 +10,10 @@ from bot.core.errors import UserError
 from bot.core.pools import Sight
 from bot.core.pools_view import GpuView, PoolView, Warmth
 from bot.core.render.escape import code, prose
-from bot.core.render.pool_lines import Lines, error_words, gpu_count
+from bot.core.render.pool_lines import Lines, gpu_count
 from bot.core.render.post import fit
+from bot.core.render.scale_errors import error_words
+from bot.core.render.warmup import soon
 from bot.core.settings import Settings
 from bot.core.sightings import Source
 
@@ -55,7 +57,8 @@ class _Answer:
         view = self._view
         lines = [self._lines.pool(pool) for pool in view.pools if _tells(pool)]
         if self._all_quiet():
-            lines = ["⚪ All pools are cold, and nobody waits."]
+            times = [f"{prose(pool.gpu, 40)} {soon(pool.usual)}" for pool in view.pools if soon(pool.usual)]
+            lines = [" ".join(["⚪ All pools are cold, and nobody waits.", *(times and [f"{', '.join(times)}."])])]
         lines += [self._lines.waits(waits) for waits in view.waiting[:MAX_WAITING]]
         if len(view.waiting) > MAX_WAITING:
             lines.append(f"⏳ and {len(view.waiting) - MAX_WAITING} more: `/gpu queue`")

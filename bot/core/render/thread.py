@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.core.card import Card, OriginKind
+from bot.core.card import Card, Origin, OriginKind
 from bot.core.memory import Ended
 from bot.core.render.card import duration, headline
-from bot.core.render.escape import code, fenced, mention, prose
+from bot.core.render.escape import again_harmless, code, fenced, mention, prose
 from bot.core.render.post import fit
 from bot.core.results import RED, Suite, SuiteStatus
 from bot.core.settings import Settings
@@ -39,6 +39,8 @@ class Part:
 
     key: str
     text: str
+    asker: Origin | None = None
+    """Who is rung by it: their name, as it is when it is said, goes in front; see `called`."""
 
 
 def failure_parts(card: Card) -> tuple[Part, ...]:
@@ -100,18 +102,18 @@ def summary(card: Card) -> str:
 
 def notice(card: Card, ended: Ended, settings: Settings) -> Part | None:
     """The one message at the end of an attempt that rings for somebody; None where nobody is to be rung."""
-    names = _rung(card, ended, settings)
-    if names is None:
-        return None
-    ringing = " ".join(mention(name) for name in names)
-    return Part(NOTICE, fit([f"{ringing} {ended.summary}".strip()]))
-
-
-def _rung(card: Card, ended: Ended, settings: Settings) -> tuple[str, ...] | None:
+    said = again_harmless(ended.summary)  # who may change the Workflow may have changed its journal
     if card.origin.kind is OriginKind.CHAT:
-        own = card.cancelled is not None and card.cancelled.user_id == card.origin.user_id
         # who stops their own run knows it
-        return None if own and ended.verdict == Verdict.CANCELLED else (card.origin.user_name,)
+        own = ended.by == card.origin.user_id and ended.verdict == Verdict.CANCELLED
+        return None if own else Part(NOTICE, fit([said]), card.origin)
     if card.origin.kind is OriginKind.CI and ended.verdict == Verdict.PASSED:
         return None  # green pushes stay silent
-    return settings.owners
+    ringing = " ".join(mention(name) for name in settings.owners)
+    return Part(NOTICE, fit([f"{ringing} {said}".strip()]))
+
+
+def called(text: str, user_name: str, *, there: bool = True) -> str:
+    """A notice with the name in front of the one who asked; who is not there any more is named and not rung."""
+    name = mention(user_name) if there else prose(user_name, 64)
+    return f"{name} {text}".strip()

@@ -59,6 +59,9 @@ def test_lines_are_taken_apart(text: str, words: tuple[str, ...], pairs: dict[st
     [
         ("'", "A quote (`'`) is opened and never closed.", "/gputest "),
         ('a k="b c', 'A quote (`"`) is opened and never closed.', "/gputest a k=b c"),
+        ("`dqn", "A backtick is opened and never closed.", "/gputest dqn"),
+        ("k=“b c", "A quote (`“`) is opened and never closed.", "/gputest k=b c"),
+        ("don't k=‘b c", "A quote (`‘`) is opened and never closed.", "/gputest don't k=b c"),
         ("k=", "Nothing stands behind `k=`.", ""),
         ("k= l=v", "Nothing stands behind `k=`.", ""),
         ("k=''", "Nothing stands behind `k=`.", ""),
@@ -85,6 +88,8 @@ def test_lines_that_are_refused(text: str, why: str, best: str) -> None:
         ("a\u00a0b\u202fc\u2003d\u3000e\u2028f\u0085g\th\r\ni", "a b c d e f g h  i"),
         ("\u200ba\u200db\ufeff\u2060\u00ad\u200e", "ab"),
         ("\u202ea\u202c\u2066b\u2069", "ab"),
+        ("dqn\u061c\u034f\u115f\u17b4\u180e\u2064\u206f\u3164\ufe0f\uffa0\ufff0\U000e0041\U000e0100 ppo", "dqn ppo"),
+        ("\u0600\u06dd\u00e9 e\u0301", "\u0600\u06dd\u00e9 \u00e9"),
         ("“a” „b‟ «c» ＂d＂", '"a" "b" "c" "d"'),
         ("‘a’ ‚b‛ ‹c› ＇d＇ `e` ´f´", "'a' 'b' 'c' 'd' 'e' 'f'"),
         ("\u1fef", "'"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from bot.core.card import Card
 from bot.core.memory import Ended
 from bot.core.render.card import render_card
-from bot.core.render.thread import failure_parts, notice, summary
+from bot.core.render.thread import called, failure_parts, notice, summary
 from tests.phrases import SETTINGS
 
 FOLDER = Path(__file__).parents[2] / "golden" / "render"
@@ -29,8 +29,11 @@ def posts_of(card: Card) -> list[str]:
     post = render_card(card, SETTINGS)
     posts = [post.message, post.text]
     if card.outcome is not None:
-        last = notice(card, Ended(card.attempt, card.outcome.verdict, summary(card)), SETTINGS)
-        posts += [part.text for part in (*failure_parts(card), *([last] if last else []))]
+        by = card.cancelled.user_id if card.cancelled else ""
+        last = notice(card, Ended(card.attempt, card.outcome.verdict, summary(card), by), SETTINGS)
+        posts += [part.text for part in failure_parts(card)]
+        if last is not None:
+            posts.append(called(last.text, last.asker.user_name) if last.asker else last.text)
     return posts
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.render.escape import clean, code, fenced, mention, prose
+from bot.core.render.escape import again_harmless, clean, code, fenced, mention, prose
 
 E07 = json.loads((Path(__file__).parents[2] / "cases" / "e07.json").read_text(encoding="utf-8"))
 Z = "\u200b"
@@ -77,17 +77,50 @@ def test_fenced(text: str, shown: str) -> None:
     [
         ("anna", "@anna"),
         ("Anna.B-1_x", "@anna.b-1_x"),
+        ("7anna", "@7anna"),
         ("", ""),
-        ("1anna", "1anna"),
         ("anna olga", "anna olga"),
         ("an@na", f"an@{Z}na"),
         ("x" * 65, "x" * 63 + "…"),
         ("änna", "änna"),
+        ("channel", "channel"),
+        ("All", "All"),
+        ("HERE", "HERE"),
+        ("here.", "here."),
+        ("channel-", "channel-"),
+        ("_all", "\\_all"),
+        ("channels", "@channels"),
     ],
 )
 def test_the_one_way_to_ring_somebody(name: str, rings: str) -> None:
-    """A name that is none of Mattermost's rings nobody."""
+    """A name that is none of Mattermost's rings nobody; nor do the words for everybody, whatever ends them."""
     assert rings == mention(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("✅ k7m2: all 10 green, 36 min", "✅ k7m2: all 10 green, 36 min"),
+        ("@channel **boo** `x` [a](http://e)", f"@{Z}channel \\*\\*boo\\*\\* \\`x\\` \\[a\\](http{Z}://e)"),
+        ("a\\_b \\\\*", "a\\_b \\\\\\*"),
+        (":tada:\nx\x00", f":{Z}tada: x"),
+        ("a\\", "a\\\\"),
+    ],
+)
+def test_what_was_escaped_once_and_may_have_been_changed(text: str, shown: str) -> None:
+    """What is escaped stays as it is, what is not is escaped."""
+    assert shown == again_harmless(text)
+
+
+@given(st.text(max_size=80))
+def test_nothing_is_escaped_twice(text: str) -> None:
+    """A sentence of ours comes through as it was; anything else is as harmless as prose."""
+    ours = prose(text)
+    shown = again_harmless(text)
+
+    assert ours == again_harmless(ours)
+    assert not re.search(f"@(?!{Z})", shown)
+    assert not set(re.sub(r"\\[\\`*_~\[\]<>|#]", "", shown)) & set("\\`*_~[]<>|#\n")
 
 
 @given(st.text(max_size=80))

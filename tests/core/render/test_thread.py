@@ -10,7 +10,7 @@ import pytest
 from bot.core.card import CI_LABEL, Card, card_of
 from bot.core.memory import CANCEL_ANNOTATION, REQUEST_ANNOTATION, Cancelled, Ended, Request, write
 from bot.core.render.post import MAX_MESSAGE
-from bot.core.render.thread import MAX_FAILURES, failure_parts, notice, summary
+from bot.core.render.thread import MAX_FAILURES, called, failure_parts, notice, summary
 from bot.core.verdict import Verdict
 from bot.core.workflow import CRON_LABEL
 from tests.phrases import NOW, SETTINGS, ended, green, node, results, suite, workflow
@@ -27,8 +27,11 @@ def over(text: str | None = None, **more: Any) -> Card:
 def rung(card: Card, settings: Any = OWNERS) -> str | None:
     """The notice of that end."""
     assert card.outcome is not None
-    part = notice(card, Ended(card.attempt, card.outcome.verdict, "…"), settings)
-    return part.text if part is not None else None
+    by = card.cancelled.user_id if card.cancelled else ""
+    part = notice(card, Ended(card.attempt, card.outcome.verdict, "…", by), settings)
+    if part is None or part.asker is None:
+        return part.text if part is not None else None
+    return called(part.text, part.asker.user_name)
 
 
 def stopped_by(user: str) -> Card:
@@ -51,17 +54,40 @@ def test_who_is_rung() -> None:
     assert "…" == rung(over(), replace(SETTINGS, owners=()))
 
 
+def test_a_journal_that_somebody_wrote_rings_nobody_else() -> None:
+    """Who may change the Workflow may write its journal too; only the one who asked is rung, and nothing is bold."""
+    part = notice(over(meta=ANNA), Ended("a", Verdict.FAILED, "@channel **boo** <!here>"), SETTINGS)
+
+    assert part is not None
+    assert "@\u200bchannel \\*\\*boo\\*\\* \\<!here\\>" in part.text
+
+
 def test_who_stops_their_own_run_is_not_rung_for_it() -> None:
     """Whose run somebody else stopped is."""
     assert rung(stopped_by("anna")) is None
     assert "@anna …" == rung(stopped_by("ben"))
 
 
+def test_who_is_not_there_any_more_is_named() -> None:
+    """And rings nobody, nor does a name that is none."""
+    assert "anna …" == called("…", "anna", there=False)
+    assert "@anna …" == called("…", "Anna")
+    assert "…" == called("…", "")
+
+
 def test_an_own_stop_that_came_too_late_rings() -> None:
     """The verdict is another than cancelled."""
     card = stopped_by("anna")
 
-    assert notice(card, Ended("a", Verdict.PASSED, "✅"), SETTINGS) is not None
+    assert notice(card, Ended("a", Verdict.PASSED, "✅", "id-anna"), SETTINGS) is not None
+
+
+def test_an_own_stop_stays_silent_once_the_run_lives_again() -> None:
+    """What `argo retry` takes from the Workflow, the journal still knows; whoever else stopped it is told of."""
+    card = over(meta=ANNA)
+
+    assert notice(card, Ended("a", Verdict.CANCELLED, "🚫", "id-anna"), SETTINGS) is None
+    assert notice(card, Ended("a", Verdict.CANCELLED, "🚫", "id-ben"), SETTINGS) is not None
 
 
 def test_each_part_has_a_key_of_its_own() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -20,9 +21,22 @@ WORKFLOW_NAMESPACE = "foxhunt"
 HEALTH_PORT = 6060
 
 _RECIPES: dict[ArgoVersion, str] = {"3.7": "argo37", "4.0": "argo40"}
+_SETS: dict[str, tuple[ArgoVersion, Crds]] = {"3": ("3.7", "minimal"), "4": ("4.0", "full")}
 _CONFIG_MAP = "workflow-controller-configmap"
 # Both versions print this when their caches are filled and they begin to take workflows.
 _STARTED = "Starting workflow"
+
+
+def argo_of_environment() -> dict[str, str]:
+    """Options of a rig by the variable ``ARGO``: ``3`` (or nothing) or ``4``, each with the definitions that it ships.
+
+    Raises ValueError for anything else: a set that is misspelt must not pass for the other.
+    """
+    asked = os.environ.get("ARGO") or "3"
+    if asked not in _SETS:
+        raise ValueError(f"ARGO={asked}: there are {' and '.join(_SETS)}")
+    version, crds = _SETS[asked]
+    return {"argo": version, "crds": crds}
 
 
 async def install_argo(kube: Kube, version: ArgoVersion, crds: Crds) -> None:

@@ -188,7 +188,8 @@ async def install(kube: KubeClient, definitions: Iterable[Manifest]) -> None:
 
     async def one(definition: Manifest) -> None:
         await kube.ensure(path, definition)
-        await kube.until(f"{path}/{definition['metadata']['name']}", _established)
+        # the full definitions of Argo 4.0 take half a minute where three such servers share two cores
+        await kube.until(f"{path}/{definition['metadata']['name']}", _established, limit=120)
 
     async with asyncio.TaskGroup() as group:
         for definition in definitions:

@@ -98,6 +98,10 @@ class Office:
         """Delete anybody's post."""
         await self.admin.delete(f"/posts/{post_id}")
 
+    async def rename(self, user_id: str, name: str) -> None:
+        """Give a user another name; the old one is free then."""
+        await self.admin.put(f"/users/{user_id}/patch", {"username": name})
+
     async def disable_bot(self, bot: BotAccount) -> None:
         """Switch a bot account off; its token then opens nothing."""
         await self.admin.post(f"/bots/{bot.user_id}/disable")
