@@ -1,70 +1,47 @@
-"""A person asks: parse, decide, ask the cluster, answer once.
-
-A command that creates something is acknowledged after the object exists, because a command acknowledged and then lost
-in a crash is worse than a slow one. The name of what it creates derives from the request, so that a
-command delivered twice finds what it made the first time.
-"""
+"""A person types a command: parse it, and decide what comes of it."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from dataclasses import replace
 
 from bot.core import asking_gpu, policy
 from bot.core.again import Again
-from bot.core.card import Card, Stage, card_of, short_name, wants_posts
+from bot.core.card import Card, card_of, short_name
 from bot.core.commands import gpu, gputest, nightly
 from bot.core.commands.gputest import CancelRun, ListRuns, RerunRun, ShowStatus, StartRun
 from bot.core.commands.grammar import normalise
 from bot.core.commands.nightly import ShowNightly, SwitchNightly
 from bot.core.commands.spec import CommandSpec, ShowHelp
+from bot.core.deeds import cancel, judged, may_cancel, rerun, start
 from bot.core.dialogs import StartDialog
 from bot.core.effects import (
-    Answer,
     Effect,
-    MakePlaceholder,
     OpenDialog,
-    PatchWorkflow,
-    Purpose,
-    RemovePlaceholders,
     SetSuspend,
-    SubmitWorkflow,
-    WakeAt,
 )
 from bot.core.errors import UserError
-from bot.core.events import CommandTyped, EffectDone, EffectFailed, Trouble
-from bot.core.memory import Cancelled, Request, cancel_patch, renamed, write
+from bot.core.events import CommandTyped
+from bot.core.memory import write
 from bot.core.nightly import SWITCHED, Switched, view
 from bot.core.render import answers
 from bot.core.render import pools as pool_answers
-from bot.core.render import warming as warm_answers
-from bot.core.render import warmup as way_answers
-from bot.core.runs import Run, channel_of
-from bot.core.settings import Right, Settings
+from bot.core.requests import answer, ask, repeated, slow_down
+from bot.core.runs import Run
+from bot.core.settings import Right
 from bot.core.signing import DIALOG_SECONDS, Deed, Signed
-from bot.core.state import AskEffect, Asker, Asking, EndedRun, State
-from bot.core.waiting import Longer, longer_patch
-from bot.core.workflow import CronWorkflow, Workflow
+from bot.core.state import Asker, Asking, EndedRun, State
+from bot.core.workflow import CronWorkflow
 
 COMMANDS: tuple[CommandSpec, ...] = (gputest.SPEC, nightly.SPEC, gpu.SPEC)
 """Every slash command there is."""
 
-WAKE_ASK = "ask:"
-"""Prefix of the wake-up keys of requests."""
-
 MAX_MENDS = 6
 """How many mistakes of one line are mended in the line to copy."""
-
-MAX_TRIES = 4
-"""How often a create, a patch or a switch is tried before the person is told."""
 
 SHOWN_ENDED, LISTED_ENDED = 5, 20
 """Ended runs that `status` and `list` name."""
 
 _STATUS = f"/{gputest.SPEC.trigger} status"
-
-_ALPHABET = "23456789abcdefghjkmnpqrstvwxyz"  # nothing that is read for something else
 
 
 def typed(state: State, command: CommandTyped, now: float) -> list[Effect]:
@@ -86,30 +63,6 @@ def typed(state: State, command: CommandTyped, now: float) -> list[Effect]:
             return _gpu(state, asker, command.text, now)
         case _:
             return answer(state, asker, answers.no_such_command(command.trigger, COMMANDS))
-
-
-def repeated(state: State, asker: Asker) -> list[Effect] | None:
-    """What to do with a request that was seen before: the same answer, or nothing while it is worked on."""
-    if asker.request_id in state.answers:
-        return [Answer(asker.request_id, state.answers[asker.request_id])]
-    if any(asking.asker.request_id == asker.request_id for asking in state.asking.values()):
-        return []
-    return None
-
-
-def slow_down(state: State, asker: Asker, now: float) -> None:
-    """Count a request of this user.
-
-    Raises:
-        UserError: too many within a minute.
-    """
-    recent = [at for at in state.spoken.get(asker.user_id, []) if at > now - 60]
-    if len(recent) >= state.settings.commands_per_minute:
-        state.spoken[asker.user_id] = recent
-        raise UserError(f"That is more than {state.settings.commands_per_minute} requests in a minute. Wait a little.")
-    state.spoken[asker.user_id] = [*recent, now]
-    if len(state.spoken) > 1000:
-        state.spoken = {user: times for user, times in state.spoken.items() if times[-1] > now - 60}
 
 
 def _gputest(state: State, asker: Asker, command: CommandTyped, now: float) -> list[Effect]:
@@ -176,7 +129,7 @@ def _check(state: State, asker: Asker, asked: gputest.GpuTest) -> None:
             may_cancel(state, asker, _running(state, asker, asked.run))
         case RerunRun():
             again = _again_of(state, asked)
-            policy.check_run(settings, asker.user_id, asker.channel_id, _judged(settings, again.parameters, again.ref))
+            policy.check_run(settings, asker.user_id, asker.channel_id, judged(settings, again.parameters, again.ref))
         case ShowHelp():
             pass
 
@@ -195,52 +148,6 @@ def _form(state: State, asker: Asker, trigger_id: str, now: float) -> list[Effec
     return ask(state, Asking(asker, effect, otherwise=otherwise))
 
 
-def start(
-    state: State, asker: Asker, parameters: dict[str, str], identity: str, *, asked_ref: str | None = None
-) -> list[Effect]:
-    """Start a run, if the asker may. `identity` names it; `asked_ref` is the ref that has to be allowed.
-
-    Raises:
-        UserError: not allowed.
-    """
-    settings = state.settings
-    policy.check_run(settings, asker.user_id, asker.channel_id, _judged(settings, parameters, asked_ref))
-    name = run_name(settings.run_prefix, identity, 1)
-    effect = SubmitWorkflow(
-        id=state.new_id(),
-        namespace=settings.namespace,
-        name=name,
-        template=settings.template,
-        parameters=parameters,
-        request=_request(asker, identity, name, _first_ref(settings, parameters, asked_ref)),
-        priority=settings.priority,
-    )
-    return ask(state, Asking(asker, effect, identity=identity))
-
-
-def _judged(settings: Settings, parameters: dict[str, str], asked_ref: str | None) -> dict[str, str]:
-    return parameters if asked_ref is None else parameters | {settings.parameters.ref: asked_ref}
-
-
-def _first_ref(settings: Settings, parameters: dict[str, str], asked_ref: str | None) -> str:
-    """The ref that a rerun of this run has to be allowed by; "" where its parameters have it."""
-    return "" if asked_ref in {None, parameters[settings.parameters.ref]} else str(asked_ref)
-
-
-def _request(asker: Asker, identity: str, name: str, ref: str) -> str:
-    return write(Request(name, identity, asker.user_id, asker.user_name, asker.channel_id, ref))
-
-
-def run_name(prefix: str, identity: str, try_number: int) -> str:
-    """A name from the request; a longer one where a shorter is taken by another run."""
-    number = int.from_bytes(hashlib.sha256(identity.encode()).digest())
-    suffix = ""
-    for _ in range(3 + try_number):
-        number, rest = divmod(number, len(_ALPHABET))
-        suffix += _ALPHABET[rest]
-    return f"{prefix}-{suffix}"
-
-
 def _again_of(state: State, asked: RerunRun) -> Again:
     ended = _ended_run(state, asked.run)
     again = ended.failed if asked.failed else ended.again
@@ -248,11 +155,6 @@ def _again_of(state: State, asked: RerunRun) -> Again:
         short = short_name(ended.name)
         raise UserError(answers.nothing_to_rerun(short, ended.verdict), f"/gputest rerun {short}")
     return again
-
-
-def rerun(state: State, asker: Asker, again: Again, identity: str) -> list[Effect]:
-    """Run something again; the ref that was asked for first is the one that has to be allowed."""
-    return start(state, asker, again.parameters, identity, asked_ref=again.ref)
 
 
 def _ended_run(state: State, run: str | None) -> EndedRun:
@@ -296,49 +198,6 @@ def _running(state: State, asker: Asker, run: str | None) -> Run:
         known = ", ".join(f"`{short_name(r.workflow.metadata.name)}`" for r, _ in cards)
         raise UserError(f"Which run? Under way: {known}." if known else "No run is under way.", _STATUS)
     return mine[0]
-
-
-def cancel(state: State, asker: Asker, run: Run, now: float) -> list[Effect]:
-    """Stop a run, if the asker may: their own, or any with the right to cancel.
-
-    Raises:
-        UserError: not allowed, or it has ended already.
-    """
-    may_cancel(state, asker, run)
-    return ask(state, Asking(asker, _cancel_effect(state, asker, run.workflow, now), uid=run.uid))
-
-
-def may_cancel(state: State, asker: Asker, run: Run) -> None:
-    """Whether the asker may stop a run.
-
-    Raises:
-        UserError: not allowed, or it has ended already, or only its exit step runs.
-    """
-    card = card_of(run.workflow, state.settings)
-    if card.origin.user_id != asker.user_id or not asker.user_id:
-        policy.check(state.settings, Right.CANCEL, asker.user_id, asker.channel_id)
-    if run.workflow.ended or run.gone:
-        raise UserError(answers.ended_already(card))
-    if card.stage is Stage.FINISHING:
-        raise UserError(answers.tests_are_over(card.short), f"{_STATUS} {card.short}")
-
-
-def _cancel_effect(state: State, asker: Asker, workflow: Workflow, now: float) -> PatchWorkflow:
-    cancelled = Cancelled(workflow.attempt, asker.user_id, asker.user_name, now)
-    meta = workflow.metadata
-    return PatchWorkflow(state.new_id(), meta.namespace, meta.name, cancel_patch(workflow, cancelled), Purpose.CANCEL)
-
-
-def wait_longer(state: State, asker: Asker, run: Run, until: float, now: float) -> list[Effect]:
-    """Let a run wait for a GPU until then."""
-    effect = _wait_effect(state, asker, run.workflow, until, now)
-    return ask(state, Asking(asker, effect, uid=run.uid, until=until))
-
-
-def _wait_effect(state: State, asker: Asker, workflow: Workflow, until: float, now: float) -> PatchWorkflow:
-    longer, meta = Longer(workflow.attempt, until, asker.user_id, asker.user_name, now), workflow.metadata
-    patch = longer_patch(workflow, longer)
-    return PatchWorkflow(state.new_id(), meta.namespace, meta.name, patch, Purpose.WAIT_LONGER)
 
 
 def _nightly(state: State, asker: Asker, text: str, now: float) -> list[Effect]:
@@ -389,113 +248,6 @@ def _switch(state: State, cron: CronWorkflow, switched: Switched) -> SetSuspend:
     )
 
 
-def ask(state: State, asking: Asking) -> list[Effect]:
-    """Send an effect whose end somebody waits for."""
-    state.asking[asking.effect.id] = asking
-    return [asking.effect]
-
-
-def answered(state: State, event: EffectDone | EffectFailed, now: float) -> list[Effect]:
-    """What was asked for came to its end: tell the person, or try again."""
-    asking = state.asking.pop(event.id)
-    if isinstance(event, EffectFailed):
-        return _again(state, asking, event, now)
-    asker = asking.asker
-    match asking.effect, event.value:
-        case OpenDialog(), _:
-            return answer(state, asker, "")
-        case PatchWorkflow(purpose=Purpose.WAIT_LONGER), Workflow() as workflow:
-            short = short_name(workflow.metadata.name)
-            return answer(state, asker, way_answers.waits_until(short, asking.until, state.settings))
-        case PatchWorkflow(), Workflow() as workflow:
-            return answer(state, asker, answers.being_stopped(short_name(workflow.metadata.name)))
-        case SubmitWorkflow(), Workflow() as workflow:
-            if workflow.ended:
-                return answer(state, asker, answers.started_before(short_name(workflow.metadata.name)))
-            return answer(state, asker, _started(state, asker, workflow))
-        case SetSuspend() as effect, CronWorkflow() as cron:
-            text = answers.nightly_switched(view(cron, now), wanted=not effect.suspend)
-            return answer(state, asker, text)
-        case MakePlaceholder() as effect, str():
-            return answer(state, asker, warm_answers.kept(effect, state.settings, now))
-        case RemovePlaceholders() as effect, tuple() as names:
-            return answer(state, asker, warm_answers.let_go(effect, len(names), state.settings, now))
-        case _:
-            raise AssertionError(f"a request has no such result: {event.value}")
-
-
-def _again(state: State, asking: Asking, event: EffectFailed, now: float) -> list[Effect]:
-    tries = asking.tries + 1
-    final = event.trouble in {Trouble.REFUSED, Trouble.GONE} or isinstance(asking.effect, OpenDialog)
-    if tries > MAX_TRIES or final:
-        return _not_done(state, asking.asker, _gave_up(asking, event))
-    effect = _next_try(state, asking, event, tries, now)
-    if effect is None:
-        return _not_done(state, asking.asker, answers.ended_meanwhile(stopping=not asking.until))
-    state.asking[effect.id] = replace(asking, effect=effect, tries=tries)
-    if event.trouble in {Trouble.EXISTS, Trouble.CONFLICT}:
-        return [effect]
-    return [WakeAt(WAKE_ASK + effect.id, now + max(event.retry_after or 0.0, 2.0 ** (tries - 2)))]
-
-
-def _not_done(state: State, asker: Asker, text: str) -> list[Effect]:
-    """Say that nothing came of it. A form shows errors alone, and stays open with them, to be sent again."""
-    return [Answer(asker.request_id, "", (("", text),))] if asker.form else answer(state, asker, text)
-
-
-def _next_try(state: State, asking: Asking, event: EffectFailed, tries: int, now: float) -> AskEffect | None:
-    """The effect for another try, with a longer name or on the object as it is now; None where it has ended."""
-    effect = asking.effect
-    if isinstance(effect, SubmitWorkflow) and event.trouble is Trouble.EXISTS:
-        name = run_name(state.settings.run_prefix, asking.identity, tries)
-        return replace(effect, id=state.new_id(), name=name, request=renamed(effect.request, name))
-    if isinstance(effect, PatchWorkflow):
-        held = state.runs.get(asking.uid)
-        latest = event.latest if isinstance(event.latest, Workflow) else held.workflow if held else None
-        if latest is None or latest.ended:
-            return None
-        if asking.until:
-            waits = card_of(latest, state.settings).stage is Stage.WAITING and not latest.spec.shutdown
-            return _wait_effect(state, asking.asker, latest, asking.until, now) if waits else None
-        return _cancel_effect(state, asking.asker, latest, now)
-    return replace(effect, id=state.new_id())
-
-
-def _gave_up(asking: Asking, event: EffectFailed) -> str:
-    match asking.effect:
-        case OpenDialog():
-            return asking.otherwise
-        case SetSuspend():
-            return answers.nightly_failed(event.reason)
-        case MakePlaceholder() as effect:
-            return warm_answers.not_kept(event.reason, refused=event.trouble is Trouble.REFUSED)
-        case RemovePlaceholders():
-            return warm_answers.not_let_go(event.reason)
-        case PatchWorkflow(purpose=Purpose.WAIT_LONGER) as effect:
-            return way_answers.wait_failed(event.reason, short_name(effect.name))
-        case PatchWorkflow() as effect:
-            return answers.cancel_failed(event.reason, short_name(effect.name))
-        case SubmitWorkflow() if event.trouble in {Trouble.REFUSED, Trouble.GONE}:
-            return answers.submit_refused(event.reason)
-        case SubmitWorkflow() as effect:
-            return answers.submit_failed(event.reason, effect.name)
-
-
-def woke(state: State, key: str) -> list[Effect]:
-    """It is time to try again."""
-    asking = state.asking.get(key.removeprefix(WAKE_ASK))
-    return [asking.effect] if asking is not None and key.startswith(WAKE_ASK) else []
-
-
-def _started(state: State, asker: Asker, workflow: Workflow) -> str:
-    settings = state.settings
-    posts = wants_posts(workflow, settings)
-    channel = channel_of(workflow, settings)
-    if posts and channel == asker.channel_id and not asker.aloud:
-        return ""  # the card is the answer
-    return answers.started(short_name(workflow.metadata.name), settings.channels.name(channel), posts=posts)
-
-
 def _cards(state: State) -> list[Card]:
     held = sorted(state.runs.values(), key=lambda r: r.workflow.metadata.creation_timestamp or "")
     return [card_of(r.workflow, state.settings) for r in held]
@@ -518,9 +270,3 @@ def _status(state: State, run: str | None) -> str:
 
 def _list(state: State) -> str:
     return answers.run_list(_cards(state), _ended(state)[:LISTED_ENDED], state.settings, listed=state.listed)
-
-
-def answer(state: State, asker: Asker, text: str) -> list[Effect]:
-    """Answer, and keep the answer for the same request delivered again."""
-    state.remember_answer(asker.request_id, text)
-    return [Answer(asker.request_id, text)]

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from bot.core import policy
 from bot.core.again import Again
-from bot.core.asking import answer, ask, cancel, may_cancel, mended, repeated, rerun, slow_down, start, wait_longer
+from bot.core.asking import mended
 from bot.core.card import Stage, card_of
 from bot.core.commands import gputest
+from bot.core.deeds import cancel, may_cancel, rerun, start, wait_longer
 from bot.core.dialogs import CancelDialog
 from bot.core.effects import Answer, Effect, OpenDialog
 from bot.core.errors import UserError
 from bot.core.events import Clicked, DialogSubmitted
 from bot.core.render import answers, warmup
+from bot.core.requests import answer, ask, repeated, slow_down
 from bot.core.runs import Run
 from bot.core.settings import Right
 from bot.core.signing import DIALOG_SECONDS, Deed, Signed

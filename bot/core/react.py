@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import assert_never
 
-from bot.core import alerting, asking, clicking, cost_keeping, pools, runs, warming
+from bot.core import alerting, answering, asking, clicking, cost_keeping, pools, runs, warming
 from bot.core.again import everything, what_failed
 from bot.core.card import card_of
 from bot.core.effects import Effect, KeepStart, StopFollowing, WakeAt
@@ -214,7 +214,7 @@ def _woke(state: State, key: str, now: float) -> list[Effect]:
         return cost_keeping.woke(state, now)
     if key == alerting.WAKE_ALERTS:
         return alerting.woke(state, now)
-    return asking.woke(state, key)
+    return answering.woke(state, key)
 
 
 def _read(state: State, event: MarkersRead, now: float) -> list[Effect]:
@@ -234,7 +234,7 @@ def _all_runs(state: State, now: float) -> list[Effect]:
 
 def _answered(state: State, event: EffectDone | EffectFailed, now: float) -> list[Effect]:
     if event.id in state.asking:
-        effects = asking.answered(state, event, now)
+        effects = answering.answered(state, event, now)
         if isinstance(event, EffectDone):
             effects += _created(state, event.value, now)
         return effects

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from bot.core.asking import MAX_TRIES, run_name
+from bot.core.answering import MAX_TRIES
 from bot.core.commands.gputest import SPEC
+from bot.core.deeds import run_name
 from bot.core.effects import Answer, Effect, OpenDialog, PatchWorkflow, SubmitWorkflow, WakeAt
 from bot.core.events import CommandTyped, EffectDone, EffectFailed, Trouble, Woke, WorkflowsListed
 from bot.core.memory import REQUEST_ANNOTATION, Request, read_cancelled, read_request, write
