@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench import decode
 from bench.figures import HEAD, Figure
+from bench.pools import watching
 from bench.services import Floors, at_rest, commands, creating, events_to_posts, say, starting
 from tests.real.stage import real_stage
 
@@ -38,6 +39,8 @@ async def main() -> int:
                 path = f"/apis/argoproj.io/v1alpha1/namespaces/foxhunt/workflows/{run['metadata']['name']}"
                 await stage.rig.kube.admin.merge(path, {"metadata": {"finalizers": None}})
                 await stage.rig.kube.admin.delete(path)
+            say("watching a large cluster")
+            figures += await watching(stage, Path(folder))
             figures += await starting(stage, Path(folder))
     print(HEAD)
     for figure in figures:

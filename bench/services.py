@@ -205,8 +205,8 @@ class Start:
         self.listening = self.ready = 0.0
         self.memory = 0.0
 
-    async def run(self, watch: float = 5.0) -> None:
-        """Start it, wait until it listens and is ready, read its memory, and end it."""
+    async def run(self, watch: float = 5.0, then: Callable[[int], Awaitable[None]] | None = None) -> None:
+        """Start it, wait until it listens and is ready, read its memory, and end it; `then` is given its port."""
         port = free_ports(1)[0]
         config = self.stage.config()
         config["bot"] |= {"port": port, "lease": "gputest-bot"}
@@ -228,6 +228,8 @@ class Start:
             await asyncio.sleep(watch)
             status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
             self.memory = int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024  # type: ignore[union-attr]
+            if then is not None:
+                await then(port)
         finally:
             process.send_signal(signal.SIGTERM)
             await process.wait()

@@ -19,6 +19,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from bot.core.commands.meant import BETWEEN, EVERY, WORDS
+from bot.core.fitting import fitting_models
 from bot.core.settings import Alerts, Settings
 
 PREFIX = "GPUTEST_"
@@ -142,6 +143,7 @@ class Config(Section):
                 " max_pools at least 1"
             )
         _check_alerts(runs.alerts)
+        _check_families(runs)
         groups = [group for pool in runs.pools for group in pool.groups]
         if len(set(groups)) != len(groups):
             raise ValueError("pools: a group of the autoscaler belongs to one pool")
@@ -159,6 +161,21 @@ def _check_times(runs: Settings) -> None:
         raise ValueError(f'wait_until: {runs.wait_until} is no time; write one such as "07:00", or nothing')
     if min(runs.wait_seconds, runs.warmup_late_seconds) < 0:
         raise ValueError("wait_seconds and warmup_late_seconds can't be below 0")
+
+
+def _check_families(runs: Settings) -> None:
+    names = [family.name for family in runs.families]
+    if len(set(names)) != len(names):
+        raise ValueError("families: each name once")
+    unknown = [name for family in runs.families for name in family.pools if runs.pool(name) is None]
+    if unknown:
+        raise ValueError(f"families: {', '.join(unknown)} not among pools")
+    if any(family.min_cap and not family.min_cap.isdecimal() for family in runs.families):
+        raise ValueError('families: min_cap is a compute capability without its dot, such as "89"')
+    pool = runs.pool(runs.defaults.pool)
+    unfit = set(runs.defaults.models) - set(fitting_models(runs, runs.defaults.models, pool)) if pool else set()
+    if unfit:
+        raise ValueError(f"defaults: {', '.join(sorted(unfit))} can't run in {runs.defaults.pool}, by families")
 
 
 def _check_alerts(alerts: Alerts) -> None:

@@ -31,6 +31,14 @@ def test_a_pool_with_its_size_and_its_groups() -> None:
         ({"warm": {"minutes": 121}}, "the first not above the second"),
         ({"warm": {"minutes": 0}}, "minutes and max_minutes within 1 to 240"),
         ({"warm": {"max_pools": 0}}, "max_pools at least 1"),
+        ({"alerts": {"say_after_seconds": -1}}, "can't be below 0"),
+        ({"alerts": {"idle_minutes": 0}}, "idle_minutes and slow_minutes above 0"),
+        ({"alerts": {"silent": ["hunger"]}}, "runs.alerts.silent.0"),
+        ({"alerts": {"ring": "everybody"}}, "runs.alerts.ring"),
+        ({"families": [{"name": "rl"}, {"name": "rl"}]}, "families: each name once"),
+        ({"families": [{"name": "rl", "pools": ["ci-trainign"]}]}, "families: ci-trainign not among pools"),
+        ({"families": [{"name": "rl", "min_cap": "8.9"}]}, "min_cap is a compute capability without its dot"),
+        ({"families": [{"name": "rl", "gpu_memory_gb": 100}]}, "dqn, ppo can't run in ci-training-h100"),
     ],
 )
 def test_what_can_not_be(runs: dict, complaint: str) -> None:

@@ -138,6 +138,10 @@ def _start(state: State, asker: Asker, event: DialogSubmitted) -> list[Effect]:
     if errors:
         return [Answer(asker.request_id, "", errors)]
     parameters = gputest.parameters(asked, state.settings)
+    try:
+        policy.check_fit(state.settings, parameters)
+    except UserError as error:
+        return [Answer(asker.request_id, "", (("pool", error.text),))]
     # the same form with other values is another run: it closes as if it had started what it says
     identity = " ".join(["form", event.user_id, str(event.signed.expires), *parameters.values()])
     return start(state, asker, parameters, identity)

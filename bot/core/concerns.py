@@ -6,18 +6,17 @@ stays open.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from bot.core.alerts import Concern, Found, Ledger
-from bot.core.autoscaler import ErrorKind, ScaleError
+from bot.core.autoscaler import ErrorKind, ScaleError, shorten
 from bot.core.card import Stage, short_name, stage_of, wants_posts
 from bot.core.history import History
+from bot.core.misfits import Misfit, known_pools, misfit, ready_nodes
 from bot.core.pools import GroupError, Pools, Sight
-from bot.core.pools_view import PROVISION_SECONDS, NodeView, view
+from bot.core.pools_view import after_colon, last_word, pool_names, pools_of_groups
 from bot.core.runs import Run
-from bot.core.scheduling import About, Cause, Reading, read_reason
 from bot.core.settings import AlertKind, Settings
 from bot.core.sightings import GpuPod, NodeState, PoolNode, Source, Standing
 
@@ -26,15 +25,6 @@ ERROR_SECONDS = 1800.0
 
 NAMED = 3
 """Pods, nodes or runs that an alert names."""
-
-
-class Misfit(StrEnum):
-    """Why no pool can take a pod."""
-
-    NO_POOL = "no_pool"  # it asks for a pool that nobody knows
-    TAINT = "taint"  # the nodes of its pool have a taint that it does not tolerate
-    SELECTOR = "selector"  # no node is of the kind that it asks for, and none will come
-    CAPABILITY = "capability"  # it is built for another GPU than its pool has
 
 
 @dataclass(frozen=True)
@@ -92,20 +82,25 @@ def _known(look: Look) -> frozenset[AlertKind]:
 
 
 def _scale_ups(look: Look, later: list[float]) -> Iterator[Concern]:
-    shown = view(look.pools, (), look.settings, look.now)
-    for pool in shown.pools:
-        for _, held in pool.errors:
-            if _holds(look, held, pool.nodes, later):
-                yield from _scale_up(look, pool.name, pool.gpu, held.error)
-    for group, held in shown.stranger_errors:
-        if _holds(look, held, (), later):
-            yield from _scale_up(look, group, "", held.error)
-    for waits in shown.waiting:
-        if waits.failed is not None:
-            yield from _scale_up(look, waits.pool, waits.gpu, waits.failed, waits.since)
+    pools = look.pools
+    known = pools_of_groups(pools, look.settings, pool_names(pools, look.settings, ()))
+    for group, held in pools.errors.items():
+        if _holds(look, held, known.get(group), later):
+            subject = known.get(group, group)
+            yield from _scale_up(look, subject, _gpu(look, known[group]) if group in known else "", held.error)
+    for pod in pools.pods.values():
+        word = last_word(pools, pod) if pod.waits_for_node else None
+        if word is not None and word.reason == "FailedScaleUp":
+            failed = shorten(after_colon(word.message))
+            yield from _scale_up(look, pod.pool, _gpu(look, pod.pool), failed, pod.created)
 
 
-def _holds(look: Look, held: GroupError, nodes: Iterable[NodeView], later: list[float]) -> bool:
+def _gpu(look: Look, pool: str) -> str:
+    configured = look.settings.pool(pool)
+    return configured.gpu if configured is not None else pool
+
+
+def _holds(look: Look, held: GroupError, pool: str | None, later: list[float]) -> bool:
     """Whether the error still counts. Without a status it does until a node came, or for a while."""
     if held.over is not None or look.reads_status:
         return held.over is None
@@ -113,7 +108,7 @@ def _holds(look: Look, held: GroupError, nodes: Iterable[NodeView], later: list[
     if at is None or look.now >= at + ERROR_SECONDS:
         return False
     later.append(at + ERROR_SECONDS)
-    return not any((node.created or 0.0) >= at for node in nodes)
+    return not any(node.pool == pool and (node.created or 0.0) >= at for node in look.pools.nodes.values())
 
 
 def _scale_up(look: Look, subject: str, gpu: str, error: ScaleError, since: float | None = None) -> Iterator[Concern]:
@@ -133,9 +128,9 @@ def _misfits(look: Look) -> list[Concern]:
     """Pods of one namespace that want the same are one: a job may make thousands."""
     together: dict[tuple[str, str, Misfit], list[tuple[GpuPod, str]]] = {}
     if look.sees_pods and look.sees(Source.NODES):
-        known = _known_pools(look)
+        known, ready = known_pools(look.pools, look.settings), ready_nodes(look.pools)
         for pod in look.pools.pods.values():
-            found = _misfit(look, pod, known)
+            found = misfit(look.pools, pod, known, ready, look.now)
             if found is not None:
                 key = pod.metadata.namespace, pod.pool, found[0]
                 together.setdefault(key, []).append((pod, found[1]))
@@ -157,56 +152,11 @@ def _no_place(look: Look, namespace: str, pool: str, why: Misfit, pods: list[tup
 
 
 def _name(look: Look, pod: GpuPod) -> str:
-    """A run by its short name, another pod by its namespace and name."""
+    """A run by its short name, another pod by its own, with its namespace where that is not ours."""
     meta = pod.metadata
-    if pod.workflow and meta.namespace == look.settings.namespace:
-        return short_name(pod.workflow)
-    return f"{meta.namespace}/{meta.name}"
-
-
-def _known_pools(look: Look) -> set[str]:
-    pools = look.pools
-    configured = {pool.name for pool in look.settings.pools} | {node.pool for node in pools.nodes.values()}
-    groups = pools.status.groups if pools.status is not None else ()
-    return configured | set(pools.group_pools.values()) | {group.name for group in groups}
-
-
-def _misfit(look: Look, pod: GpuPod, known: set[str]) -> tuple[Misfit, str] | None:
-    """Why no pool can ever take this pod, and the words that say so; None where one may."""
-    if pod.standing is not Standing.UNPLACED or pod.ending or pod.until is not None:
-        return None
-    reading = read_reason(pod.message)
-    if reading is None or not _never(reading, _NO_NODE):
-        return None
-    if pod.pool and pod.pool not in known:
-        return Misfit.NO_POOL, pod.message
-    refused, asked = (look.pools.note(pod.metadata.uid, r) for r in ("NotTriggerScaleUp", "TriggeredScaleUp"))
-    refused_at, asked_at = ((note.at or 0.0) if note is not None else 0.0 for note in (refused, asked))
-    if asked_at > max(refused_at, look.now - PROVISION_SECONDS):
-        return None  # a node is on its way
-    ready = [n for n in look.pools.nodes.values() if n.pool == pod.pool and n.state is NodeState.READY]
-    if pod.pool and ready and all(_tainted(pod, node) for node in ready):
-        taints = dict.fromkeys(str(t) for n in ready for t in n.taints if not any(o.covers(t) for o in pod.tolerations))
-        return Misfit.TAINT, ", ".join(taints)
-    never = read_reason(refused.message) if refused is not None else None
-    if refused is not None and never is not None and never.about is About.GROUPS and _never(never, _NO_GROUP):
-        return (Misfit.TAINT if never.has(Cause.TAINT) and pod.pool else Misfit.SELECTOR), refused.message
-    return (Misfit.SELECTOR, pod.message) if pod.pool and ready else None
-
-
-_NO_NODE = frozenset({Cause.SELECTOR, Cause.TAINT, Cause.CONTROL_PLANE, Cause.NO_NODES})
-"""What keeps a pod off a node for good, unless somebody changes one of them."""
-
-_NO_GROUP = frozenset({Cause.SELECTOR, Cause.TAINT, Cause.GPU, Cause.CPU, Cause.MEMORY, Cause.STORAGE, Cause.RESOURCE})
-"""The same of a group: what a new, empty node of it has too little of, no waiting brings."""
-
-
-def _never(reading: Reading, causes: frozenset[Cause]) -> bool:
-    return bool(reading.obstacles) and all(obstacle.cause in causes for obstacle in reading.obstacles)
-
-
-def _tainted(pod: GpuPod, node: PoolNode) -> bool:
-    return any(not any(each.covers(taint) for each in pod.tolerations) for taint in node.taints)
+    if meta.namespace != look.settings.namespace:
+        return f"{meta.namespace}/{meta.name}"
+    return short_name(pod.workflow) if pod.workflow else meta.name
 
 
 def _capabilities(look: Look) -> Iterator[Concern]:
@@ -238,24 +188,37 @@ def _idle(look: Look, later: list[float]) -> Iterator[Concern]:
             later += [since + limit] if look.now < since + limit else []
             if look.now >= since + limit:
                 idle.setdefault(look.pools.nodes[name].pool, []).append((since, name))
-    for pool in view(look.pools, (), look.settings, look.now).pools:
-        kept = sum(group.smallest or 0 for group in pool.groups)
-        nodes = sorted(idle.get(pool.name, []))
-        if nodes and len(pool.nodes) > kept:
-            names = tuple(name for _, name in nodes)
-            yield Concern(AlertKind.IDLE, pool.name, nodes[0][0], pool.gpu, names, at_once=True)
+    for pool, nodes in idle.items():
+        if sum(1 for node in look.pools.nodes.values() if node.pool == pool) > _smallest(look, pool):
+            names = tuple(name for _, name in sorted(nodes))
+            yield Concern(AlertKind.IDLE, pool, min(nodes)[0], _gpu(look, pool), names, at_once=True)
+
+
+def _smallest(look: Look, pool: str) -> int:
+    """Nodes that the autoscaler keeps up in a pool, whether they are used or not."""
+    groups = look.pools.status.groups if look.pools.status is not None else ()
+    known = pools_of_groups(look.pools, look.settings, pool_names(look.pools, look.settings, ()))
+    return sum(group.smallest or 0 for group in groups if known.get(group.name) == pool)
 
 
 def _unused(look: Look) -> dict[str, float]:
     """Nodes that could work and have no pod with a GPU, and since when."""
     pools, seen = look.pools, look.ledger.idle_from
-    free = {n for n, node in pools.nodes.items() if node.state is NodeState.READY and n not in pools.holders}
-    for name in set(seen) - free:
+    free = {n: node for n, node in pools.nodes.items() if node.state is NodeState.READY and n not in pools.holders}
+    for name in set(seen) - free.keys():
         del seen[name]
-    for name in free:
-        # where nobody saw its last pod go: since it is seen
-        seen[name] = min(seen.get(name, look.now), pools.idle_since.get(name, look.now))
+    for name, node in free.items():
+        seen[name] = min(seen.get(name, look.now), _idle_since(look, node))
     return seen
+
+
+def _idle_since(look: Look, node: PoolNode) -> float:
+    """Since its last pod went. Where nobody saw that: since an alert says so that stands open, else since now."""
+    known = look.pools.idle_since.get(node.metadata.name)
+    if known is not None:
+        return known
+    said = look.ledger.held.get((AlertKind.IDLE, node.pool))
+    return max(said.since, node.created or 0.0) if said is not None and said.post else look.now
 
 
 # runs

@@ -13,8 +13,13 @@ from fnmatch import fnmatchcase
 from bot.core.commands.gputest import SPEC
 from bot.core.commands.grammar import written
 from bot.core.errors import UserError
+from bot.core.fitting import fitting_models, fitting_pools, unfit
 from bot.core.render.escape import code
 from bot.core.settings import Right, Role, Settings
+from bot.core.verdict import expand_models
+
+MAX_LEFT_OUT = 4
+"""Models named that a pool can't take; more are counted."""
 
 
 def roles_of(settings: Settings, user_id: str, channel_id: str) -> tuple[Role, ...]:
@@ -55,6 +60,36 @@ def check_run(settings: Settings, user_id: str, channel_id: str, wanted: dict[st
         # of several roles the one that leaves something to copy, and has the least to say
         text, best = min(complaints, key=lambda complaint: (not complaint[1], len(complaint[0])))
         raise UserError(text + _who_could(settings, wanted, channel_id), best)
+    check_fit(settings, wanted)
+
+
+def check_fit(settings: Settings, wanted: dict[str, str]) -> None:
+    """Whether all of the models can run in that pool.
+
+    Raises:
+        UserError: some can't; the text says why, and what they fit, and the line has the nearest run that can.
+    """
+    names = settings.parameters
+    models, pool = expand_models(wanted[names.models], settings), settings.pool(wanted[names.pool])
+    fit = fitting_models(settings, models, pool) if pool is not None else models
+    if pool is None or len(fit) == len(models):
+        return
+    others = fitting_pools(settings, models)
+    left_out = [code(model, 40) for model in models if model not in fit]
+    named = ", ".join(left_out[:MAX_LEFT_OUT])
+    named += f" and {len(left_out) - MAX_LEFT_OUT} more" if len(left_out) > MAX_LEFT_OUT else ""
+    why = unfit(settings, next(model for model in models if model not in fit), pool)
+    does, which = ("does", "it") if len(left_out) == 1 else ("do", left_out[0])
+    text = f"{named} {does} not fit pool {code(pool.name, 60)}: {which} {why}."
+    if others:
+        fits = either([each.gpu for each in others])
+        raise UserError(
+            f"{text} {'All of it fits' if len(models) > 1 else 'It fits'} {fits}.",
+            _line(settings, wanted | {names.pool: others[0].name}),
+        )
+    if fit:
+        raise UserError(f"{text} No pool takes all of it.", _line(settings, wanted | {names.models: ",".join(fit)}))
+    raise UserError(f"{text} No pool does, as config.yaml stands.")
 
 
 def check_warm(settings: Settings, user_id: str, channel_id: str, pool: str) -> None:
@@ -105,19 +140,27 @@ def _within(settings: Settings, role: Role, wanted: dict[str, str]) -> str:
     """The same run inside the limits of a role, as a line to copy; "" where there is none."""
     names, defaults = settings.parameters, settings.defaults
     pools = [pool for pool in (wanted[names.pool], *(p.name for p in settings.pools)) if _may_pool(role, pool)]
+    able = {pool.name for pool in fitting_pools(settings, expand_models(wanted[names.models], settings))}
+    pools = [pool for pool in pools if pool in able] or pools
     refs = [
         ref for ref in (wanted[names.ref], defaults.ref, *role.refs) if may_ref(role, ref) and not set(ref) & set("*?[")
     ]
     epochs = min(_number(wanted[names.epochs]) or defaults.epochs, role.max_epochs)
     if not pools or not refs or epochs < 1:
         return ""
-    models = wanted[names.models]
+    return _line(settings, wanted | {names.pool: pools[0], names.ref: refs[0]}, epochs)
+
+
+def _line(settings: Settings, wanted: dict[str, str], epochs: int | None = None) -> str:
+    """These parameters as a line to copy: models always, what is the default only where it is a number to see."""
+    names, defaults, models = settings.parameters, settings.defaults, wanted[settings.parameters.models]
+    shown = str(epochs) if epochs is not None else wanted[names.epochs]
     pairs = {
         "models": "all" if set(models.split(",")) == set(settings.model_names) else models,
         "scope": wanted[names.scope] if wanted[names.scope] != defaults.scope else "",
-        "epochs": str(epochs),
-        "ref": refs[0] if refs[0] != defaults.ref else "",
-        "pool": pools[0] if pools[0] != defaults.pool else "",
+        "epochs": shown if epochs is not None or shown != str(defaults.epochs) else "",
+        "ref": wanted[names.ref] if wanted[names.ref] != defaults.ref else "",
+        "pool": wanted[names.pool] if wanted[names.pool] != defaults.pool else "",
         "notify": wanted[names.notify] if wanted[names.notify] != str(defaults.notify).lower() else "",
     }
     return f"/{SPEC.trigger} {written((), {key: value for key, value in pairs.items() if value})}"

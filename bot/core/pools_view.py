@@ -170,8 +170,8 @@ def view(
     for pod in pools.pods.values():
         if pod.standing is Standing.PLACED:
             placed.setdefault(_pool_of(pools, pod), []).append(pod)
-    names = _pool_names(pools, settings, placed)
-    groups = _group_pools(pools, settings, names)
+    names = pool_names(pools, settings, placed)
+    groups = pools_of_groups(pools, settings, names)
     look = _Look(pools, {card.name: card for card in cards}, settings, groups, placed, now, history or History())
     asking = sorted(
         (pod for pod in pools.pods.values() if pod.standing is not Standing.PLACED and not pod.ending),
@@ -194,11 +194,18 @@ def view(
     )
 
 
+def pool_error(pools: Pools, settings: Settings, pool: str) -> ScaleError | None:
+    """Why the pool gets no node as it is now: the newest error of its groups that is not over, None for none."""
+    groups = pools_of_groups(pools, settings, [each.name for each in settings.pools])
+    found = [held.error for group, held in pools.errors.items() if groups.get(group) == pool and held.over is None]
+    return max(found, key=lambda error: error.at.timestamp() if error.at else 0.0, default=None)
+
+
 def _status_groups(pools: Pools) -> tuple[NodeGroup, ...]:
     return pools.status.groups if pools.status else ()
 
 
-def _pool_names(pools: Pools, settings: Settings, placed: Iterable[str]) -> list[str]:
+def pool_names(pools: Pools, settings: Settings, placed: Iterable[str]) -> list[str]:
     """The configured pools, then others that have GPUs or are asked for; "" for nodes without the label."""
     names = [pool.name for pool in settings.pools]
     others = {node.pool for node in pools.nodes.values() if node.gpus} | set(placed)
@@ -212,7 +219,7 @@ def _pool_of(pools: Pools, pod: GpuPod) -> str:
     return node.pool if node is not None else pod.pool
 
 
-def _group_pools(pools: Pools, settings: Settings, names: Iterable[str]) -> dict[str, str]:
+def pools_of_groups(pools: Pools, settings: Settings, names: Iterable[str]) -> dict[str, str]:
     """Pool by node group, for the groups of which it is known: an alias, the same name, or learned."""
     aliases = {name: name for name in names if name} | {
         alias: pool.name for pool in settings.pools for alias in pool.groups
@@ -325,13 +332,14 @@ def _who_card(card: Card) -> Who:
 
 def _on_its_way(look: _Look, pod: GpuPod) -> bool:
     """Whether the autoscaler's last word on a pod was that a group grows, and not too long ago."""
-    note = _last_word(look.pools, pod)
+    note = last_word(look.pools, pod)
     if note is None or note.reason != "TriggeredScaleUp":
         return False
     return note.at is None or look.now - note.at < PROVISION_SECONDS
 
 
-def _last_word(pools: Pools, pod: GpuPod) -> Note | None:
+def last_word(pools: Pools, pod: GpuPod) -> Note | None:
+    """What the autoscaler said last about a pod."""
     # of one second the refusal counts: a pod for which a group grows gets none any more
     reasons = ("FailedScaleUp", "NotTriggerScaleUp", "TriggeredScaleUp")
     found = [note for reason in reasons if (note := pools.note(pod.metadata.uid, reason))]
@@ -342,7 +350,7 @@ def _waits(look: _Look, pod: GpuPod) -> Waits:
     pools = look.pools
     tried = pools.note(pod.metadata.uid, "FailedScheduling")
     asked = pools.note(pod.metadata.uid, "TriggeredScaleUp")
-    last = _last_word(pools, pod)
+    last = last_word(pools, pod)
     configured = look.settings.pool(pod.pool)
     # an event outlives what it tells: the pod's own condition goes before it
     unseen = pod.standing is Standing.FRESH and tried is not None
@@ -360,7 +368,7 @@ def _waits(look: _Look, pod: GpuPod) -> Waits:
         asked=read_scale_up(asked.message) if asked else (),
         asked_at=asked.at if asked else None,
         refused=last.message if last and last.reason == "NotTriggerScaleUp" else "",
-        failed=shorten(_after_colon(last.message)) if last and last.reason == "FailedScaleUp" else None,
+        failed=shorten(after_colon(last.message)) if last and last.reason == "FailedScaleUp" else None,
     )
 
 
@@ -373,7 +381,7 @@ def _untolerated(pools: Pools, pod: GpuPod) -> tuple[str, ...]:
     )
 
 
-def _after_colon(message: str) -> str:
+def after_colon(message: str) -> str:
     """`Node scale up in zones z associated with this pod failed: GCE quota exceeded. …`: the reason alone."""
     _, found, reason = message.partition(" failed: ")
     return reason if found else message

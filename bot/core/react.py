@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import assert_never
 
-from bot.core import alerting, answering, asking, clicking, cost_keeping, pools, runs, warming
+from bot.core import alerting, answering, asking, clicking, cost_keeping, pools, run_answers, run_steps, runs, warming
 from bot.core.again import everything, what_failed
 from bot.core.card import card_of
 from bot.core.effects import Effect, KeepStart, StopFollowing, WakeAt
@@ -251,9 +251,9 @@ def _answered(state: State, event: EffectDone | EffectFailed, now: float) -> lis
     if run is None:
         return []  # a late result of something that was given up
     if isinstance(event, EffectDone):
-        runs.done(run, event, _moment(state, now))
+        run_answers.done(run, event, _moment(state, now))
     else:
-        runs.failed(run, event, _moment(state, now))
+        run_answers.failed(run, event, _moment(state, now))
     return _advance(state, run, now)
 
 
@@ -278,7 +278,7 @@ def _advance(state: State, run: Run, now: float) -> list[Effect]:
     followed = runs.follow(run, moment)
     effects: list[Effect] = [followed] if followed is not None else []
     effects += _keep(state, run, now)
-    effect = runs.next_effect(run, moment)
+    effect = run_steps.next_effect(run, moment)
     if effect is not None:
         return [effect, *effects]
     when = runs.wake_at(run, moment)
@@ -338,7 +338,7 @@ def _swept(state: State, now: float) -> list[Effect]:
     if not state.leader:
         return again
     partings = [parting for uid, parting in state.partings.items() if uid not in state.runs]
-    looks: list[Effect] = [runs.check_parted(state.new_id(), part.memory, part.since) for part in partings]
+    looks: list[Effect] = [run_steps.check_parted(state.new_id(), part.memory, part.since) for part in partings]
     return again + _all_runs(state, now) + looks
 
 

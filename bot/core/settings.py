@@ -36,8 +36,29 @@ class Pool:
     """Price of one node for one hour, in `currency`; no cost is shown without it."""
     max_nodes: int | None = None
     """Nodes that the pool may grow to; None where it is not known here."""
+    gpu_memory_gb: int | None = None
+    """Memory of one GPU, in GB; None where it is not known, and then nothing is refused for it."""
     groups: tuple[str, ...] = ()
     """What the autoscaler calls the pool, on Scaleway a UUID. While the pool is empty only this tells which it is."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """What models of one family need of a pool. A run that can't start is refused, whoever asks for it."""
+
+    __pydantic_config__ = _CLOSED
+    name: str
+    gpu_memory_gb: int = 0
+    """Least memory of the GPU, in GB."""
+    min_cap: str = ""
+    """Least compute capability, without the dot; empty for any."""
+    pools: tuple[str, ...] = ()
+    """Pools in which they may run; none means all that have what they need."""
+
+
+def default_families() -> tuple[Family, ...]:
+    """Supervised models are for GPUs of 48 GB and more; RL takes less than one (the routing specification)."""
+    return (Family("rl", gpu_memory_gb=1), Family("supervised", gpu_memory_gb=40))
 
 
 def default_models() -> tuple[Model, ...]:
@@ -50,9 +71,9 @@ def default_models() -> tuple[Model, ...]:
 def default_pools() -> tuple[Pool, ...]:
     """The three pools of the test and training specifications."""
     return (
-        Pool("ci-training-h100", "H100", "90"),
-        Pool("ci-training", "L40S", "89"),
-        Pool("ci-compile", "L4", "89"),
+        Pool("ci-training-h100", "H100", "90", gpu_memory_gb=80),
+        Pool("ci-training", "L40S", "89", gpu_memory_gb=48),
+        Pool("ci-compile", "L4", "89", gpu_memory_gb=24),
     )
 
 
@@ -225,6 +246,8 @@ class Settings:
     run_prefix: str = "gpu-test"
     """Names of runs that the bot makes start with this."""
     models: tuple[Model, ...] = field(default_factory=default_models)
+    families: tuple[Family, ...] = field(default_factory=default_families)
+    """What the models of a family need; of one that is not named nothing is known."""
     pools: tuple[Pool, ...] = field(default_factory=default_pools)
     pool_label: str = "k8s.scaleway.com/pool-name"
     """Label of nodes whose value is the pool."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from bot.core.autoscaler import ScaleError
 from bot.core.history import History, Start
 from bot.core.pools import Pools, Sight, pods_of
 from bot.core.settings import Settings
@@ -66,6 +67,8 @@ class Warmup:
     """Since when its next pod waits for a place, which it had before."""
     refused: str = ""
     """The autoscaler's words on why no node comes for it."""
+    failed: ScaleError | None = None
+    """What the provider said when it made no node for the pool."""
     trouble: str = ""
     """The kubelet's words on an image that does not come."""
 
@@ -105,6 +108,7 @@ class Way:
     cold: bool
     behind: tuple[str, ...] = ()
     refused: str = ""
+    failed: ScaleError | None = None
     trouble: str = ""
     starts: float | None = None
     """When its tests begin, if what is left takes as long as usual; None where that is not known or over."""
@@ -236,7 +240,9 @@ def way(warmup: Warmup, history: History, settings: Settings, now: float) -> Way
     if warmup.start is not None and warmup.queue is not None:
         seconds = max(0, int(warmup.start - warmup.queue))
     starts = _starts(legs, now)
-    return Way(tuple(legs), warmup.cold, warmup.behind, warmup.refused, warmup.trouble, starts, seconds)
+    waits = warmup.place is None or warmup.again is not None
+    refused, failed = (warmup.refused, warmup.failed) if waits else ("", None)
+    return Way(tuple(legs), warmup.cold, warmup.behind, refused, failed, warmup.trouble, starts, seconds)
 
 
 def late_after(usual: float | None, settings: Settings) -> float:

@@ -175,6 +175,31 @@ def test_an_unhealthy_group() -> None:
     assert "eks-gpu-5ac0ffee-1234-4abc-8def-000000000001" == group.short
 
 
+def test_a_group_without_capacity() -> None:
+    """No node of that kind is to be had; since when, nobody says. The other group could give up two nodes."""
+    spot, cpu = status_of("autoscaler/yaml_aws_no_capacity").groups
+
+    assert spot.in_backoff
+    assert spot.error is not None
+    assert (ErrorKind.STOCK, "placeholder-cannot-be-fulfilled", None) == (
+        spot.error.kind,
+        spot.error.code,
+        spot.error.at,
+    )
+    assert (4, 2, 8, 2, None) == (cpu.ready, cpu.smallest, cpu.largest, cpu.candidates, cpu.error)
+
+
+def test_a_machine_that_never_registers() -> None:
+    """The group is called Healthy and grows; one machine is no node for long."""
+    status = status_of("autoscaler/text_machine_that_never_registers")
+    (group,) = status.groups
+
+    assert "" == status.problem
+    assert ("pool-a100-5f0c", "Healthy", True, None) == (group.short, group.health, group.growing, group.error)
+    assert (0, 1, 1) == (group.registered, group.target, group.long_unregistered)
+    assert datetime(2026, 3, 2, 9, 53, 12, 700000, tzinfo=UTC) == group.scale_up_since
+
+
 def test_no_groups_is_no_fault() -> None:
     """An autoscaler without groups says nothing wrong."""
     status = status_of("autoscaler/yaml_no_groups")

@@ -97,6 +97,19 @@ def test_cancel_asks_once_more() -> None:
     assert with_(CANCEL, deed=Deed.CANCEL, expires=NOW + DIALOG_SECONDS, user="ben", user_name="ben") == bare.state
 
 
+def test_a_form_for_a_pool_that_does_not_fit_stays_open() -> None:
+    """The reason stands at the pool."""
+    book = Playbook()
+    form = opened(book.tell(CommandTyped("r1", "gputest", "", "anna", "anna", "CHANNEL", trigger_id="T")))
+    errors = wrong(send(book, form.state, {"models": "tft", "pool": "ci-compile"}))
+
+    assert {
+        "pool": "`tft` does not fit pool `ci-compile`: it needs 40 GB of GPU memory, and there are 24. It fits H100 or L40S."
+    } == errors
+    (start,) = send(book, form.state, {"models": "dqn", "pool": "ci-compile"}, request="d2")
+    assert isinstance(start, SubmitWorkflow)
+
+
 def test_the_form_confirmed_stops_the_run() -> None:
     """With the name of the one who clicked."""
     book = running()

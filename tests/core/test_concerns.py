@@ -9,9 +9,10 @@ import pytest
 
 from bot.core import alerts, runs
 from bot.core.alerts import Concern, Found, Held, Ledger
-from bot.core.concerns import Look, Misfit, concerns
+from bot.core.concerns import Look, concerns
 from bot.core.history import History, Start
 from bot.core.kube import Taint, Toleration
+from bot.core.misfits import Misfit
 from bot.core.pools import Pools, observe
 from bot.core.runs import Run
 from bot.core.settings import AlertKind, Alerts
@@ -137,7 +138,7 @@ def misfit(*nodes: Any, notes: tuple[Any, ...] = (), **more: Any) -> list[Concer
 def test_a_pool_that_nobody_knows() -> None:
     """Not configured, without a node, and none of the autoscaler's groups; a group of that name will do."""
     (concern,) = misfit(pool="ci-trainign")
-    assert (f"foxhunt/ci-trainign/{Misfit.NO_POOL.value}", ("foxhunt/p",)) == (concern.subject, concern.names)
+    assert (f"foxhunt/ci-trainign/{Misfit.NO_POOL.value}", ("p",)) == (concern.subject, concern.names)
     other = pod(pool="ci-trainign", message=OTHER_KIND)
     assert [] == wrong(held(pods=(other,), status=status_text(group("ci-trainign"))))
 
@@ -191,11 +192,13 @@ def test_the_autoscaler_says_that_no_group_would_do() -> None:
 def test_many_pods_that_want_the_same_are_one() -> None:
     """A job of thousands is one alert, named after the oldest; runs by their short names, placeholders not at all."""
     pods = [pod(f"p{n}", pool="gone", message=OTHER_KIND, created=at(f"09:{59 - n}")) for n in range(5)]
+    theirs = pod("t", pool="gone", message=OTHER_KIND, namespace="research")
+    assert ("research/t",) == wrong(held(pods=(theirs,)))[0].names
     mine_too = pod("q", pool="gone", message=OTHER_KIND, workflow=RUN, created=at("09:00"))
     keeps = placeholder("w", pool="gone", message=OTHER_KIND)
     (concern,) = wrong(held(pods=(*pods, mine_too, keeps)))
 
-    assert ("k7m2", "foxhunt/p4", "foxhunt/p3") == concern.names[:3]
+    assert ("k7m2", "p4", "p3") == concern.names[:3]
     assert 6 == len(concern.names)
     assert NOW - 66 * 60 == concern.since
 
@@ -230,6 +233,19 @@ def test_a_node_that_nobody_uses() -> None:
     observe(pools, NodeSeen(node("h100-b"), gone=True), NOW + 1900)
     assert [] == wrong(pools, ledger=ledger, now=NOW + 4000)
     assert {} == ledger.idle_from
+
+
+def test_a_node_that_was_idle_before_this_process_began() -> None:
+    """Nobody knows since when, but an alert that stands open does; not of a node that came later."""
+    ledger = Ledger()
+    ledger.held[AlertKind.IDLE, H100] = Held(Concern(AlertKind.IDLE, H100, NOW), NOW, NOW - 4000, post="p")
+    young = replace(node("h100-b"), created=NOW - 60)
+
+    (concern,) = wrong(held(nodes=(node(), young)), ledger=ledger)
+    assert (("h100-a",), NOW - 4000) == (concern.names, concern.since)
+    ledger = Ledger()
+    ledger.held[AlertKind.IDLE, H100] = Held(Concern(AlertKind.IDLE, H100, NOW), NOW, NOW - 4000)
+    assert [] == wrong(held(nodes=(node(),)), ledger=ledger)
 
 
 def test_a_node_that_is_kept_up_on_purpose_or_can_not_work() -> None:

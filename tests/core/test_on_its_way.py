@@ -41,7 +41,7 @@ from bot.core.sightings import (
 )
 from bot.core.waiting import read_longer
 from tests.core.playbook import Playbook
-from tests.core.pool_phrases import ONE_POOL, event
+from tests.core.pool_phrases import ONE_POOL, event, group, status_text
 from tests.core.test_warmup import GROWN, KNOWN, RUN, WAITS, WARMED, mine, minute, new_node, pulled
 from tests.phrases import NOW, SETTINGS, green, node, outputs, workflow_json
 
@@ -250,6 +250,41 @@ def test_a_step_that_lasts_too_long_shows_red_without_any_event() -> None:
 
     assert "⚠️ scale-up since 10:01" in card(book)
     assert render_card(book.posts[f"post-{UID}:1"].card, SETTINGS).color == "#c9372c"
+
+
+def test_the_provider_makes_no_node() -> None:
+    """By the autoscaler's own account: said on the card as long as it holds, and when the run is given up."""
+    book = waiting(replace(ONE_POOL, warmup_late_seconds=1e6))
+    uuid = ONE_POOL.pools[0].groups[0]
+    saw(book, StatusSeen(status_text(group(uuid, error=("OUT_OF_STOCK", "no H100 left in fr-par-2")))))
+    text = "⚠️ No node is coming: the provider has none in stock (`OUT_OF_STOCK`: no H100 left in fr-par-2)\nWarm-up: "
+    assert text in card(book)
+    assert "no node is coming: the provider has none" in ask(book, "warmup")
+    saw(book, StatusSeen(status_text(group(uuid))))
+    assert "No node is coming" not in card(book)
+    failed = event(
+        "FailedToScaleUpGroup", "status", f"Scale-up failed for group {uuid}: Quota exceeded", kind="ConfigMap"
+    )
+    saw(book, NoteSeen(failed))
+    assert "⚠️ No node is coming: the provider's quota is used up (Quota exceeded)\n" in card(book)
+
+    book.play(end_of_waiting(book))
+    stopped = node("gpu-warmup", "Failed", message="Stopped with strategy 'Stop'")
+    book.see(workflow_json(phase="Failed", nodes=[stopped], spec={"shutdown": "Stop"}))
+    assert "The last word was: Quota exceeded" in card(book)
+
+
+def test_what_the_autoscaler_refused_is_its_last_word() -> None:
+    """It says more than the scheduler."""
+    book = waiting(replace(ONE_POOL, warmup_late_seconds=1e6))
+    refusal = "pod didn't trigger scale-up: 1 max node group size reached"
+    saw(book, NoteSeen(event("NotTriggerScaleUp", "warm", refusal, when="2026-03-02T10:02:00Z")))
+    book.play(end_of_waiting(book))
+    stopped = node("gpu-warmup", "Failed", message="Stopped with strategy 'Stop'")
+    book.see(workflow_json(phase="Failed", nodes=[stopped], spec={"shutdown": "Stop"}))
+
+    assert "The last word was: " in card(book)
+    assert "No node of the kind" not in card(book)
 
 
 # the limit

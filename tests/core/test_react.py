@@ -44,7 +44,8 @@ from bot.core.memory import (
 )
 from bot.core.progress import Marker
 from bot.core.react import set_aside
-from bot.core.runs import Moment, Run, desired_card, is_settled, next_effect
+from bot.core.run_steps import next_effect
+from bot.core.runs import Moment, Run, desired_card, is_settled
 from tests.core.playbook import Playbook
 from tests.phrases import NOW, SETTINGS, ended, green, node, outputs, workflow, workflow_json
 

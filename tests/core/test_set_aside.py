@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.core import runs
+from bot.core import run_steps, runs
 from bot.core.effects import EditCard, PatchWorkflow
 from bot.core.events import (
     Event,
@@ -41,7 +41,8 @@ def book(monkeypatch: pytest.MonkeyPatch) -> Playbook:
             raise ValueError("no card can be made of it")
         return desired(run, moment)
 
-    monkeypatch.setattr(runs, "desired_card", raises)
+    for module in (runs, run_steps):
+        monkeypatch.setattr(module, "desired_card", raises)
     return book
 
 

@@ -71,3 +71,11 @@ async def test_the_step_that_is_stuck(demo: play.Play, break_: dict[str, Any], s
     await chat.until(lambda: "never got an H100" in card(demo))
 
     assert end in card(demo)
+
+
+async def test_a_provider_that_has_none(demo: play.Play) -> None:  # noqa: F811
+    """The card says so while the run waits."""
+    chat, autoscaler = demo.world.chat, demo.world.cluster.autoscaler
+    autoscaler.fail(H100)
+    await chat.say("dev", "gpu-tests", "/gputest dqn scope=lib")
+    await chat.until(lambda: "⚠️ No node is coming: the provider has none in stock (`OUT_OF_STOCK`" in card(demo))

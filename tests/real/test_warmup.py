@@ -21,7 +21,7 @@ from tests.real.rig.nodes import GPU
 from tests.real.rig.pod_script import Bound, Exit, Hang, Outputs, Running, Wait, Waiting
 from tests.real.rig.pod_status import now
 from tests.real.stage import DEPLOY, TEMPLATE, RealStage, real_stage
-from tests.real.test_gpu import H100, TAINT, UUID, Scene, Told
+from tests.real.test_gpu import H100, TAINT, UUID, Scene, Told, group, status
 from tests.stories.stage import StoredCard
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
@@ -266,6 +266,28 @@ async def test_a_gpu_that_never_comes(stage: RealStage, place: Place) -> None:
     told.matches("warmup_gpu_never_comes")
 
 
+async def test_a_provider_that_makes_no_node(stage: RealStage, place: Place) -> None:
+    """No stock, no quota, a group that is left alone for a while: the card says what the autoscaler says of the pool."""
+    told = Way(stage)
+    await stage.start_bot()
+    run = await place.run("/gputest dqn")
+    pod = await place.pod_of(told.call(run))
+    await place.autoscaler_says(pod, "TriggeredScaleUp", GROWN)
+    await told.card(run, "asked", "⏳ node since", NONE)
+    for code, text, words in (
+        ("OUT_OF_STOCK", "the requested instance type is out of stock in fr-par-2", "none in stock"),
+        ("QUOTA_EXCEEDED", "quota exceeded for h100", "quota is used up"),
+    ):
+        error = {"errorCode": code, "errorMessage": text}
+        await place.autoscaler_shows(status(group(0, 0, {"status": "Backoff", "backoffInfo": error})))
+        await told.card(run, code, words)
+    await place.autoscaler_shows(status(group(0, 0, {"status": "NoActivity"})))
+    refusal = "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
+    await place.autoscaler_says(pod, "NotTriggerScaleUp", refusal)
+    await told.card(run, "left alone", "No node is coming: a scale-up failed, the autoscaler waits")
+    told.matches("warmup_no_node_made")
+
+
 async def test_where_runs_may_wait_for_long_stuck_tests_end_all_the_same(stage: RealStage, place: Place) -> None:
     """A deadline of the test step counts from its own pod on (deploy/README.md, waiting for a GPU)."""
     told = Way(stage)
@@ -281,5 +303,5 @@ async def test_where_runs_may_wait_for_long_stuck_tests_end_all_the_same(stage: 
 
     run = await place.run("/gputest dqn")
     told.call(run)
-    await told.card(run, "ended", "out of time")
+    await told.card(run, "ended", "out of time", "Warm start ")
     told.matches("warmup_stuck_tests")

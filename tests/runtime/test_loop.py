@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import structlog
 
-from bot.core import runs
+from bot.core import run_steps, runs
 from bot.core.effects import Effect, PostCard
 from bot.core.events import EffectDone, Installed, LeaseWon, Swept, WorkflowsSeen
 from bot.core.state import State
@@ -89,7 +89,8 @@ async def test_runs_set_aside_are_counted_and_the_others_served(
             raise ValueError("no card can be made of it")
         return desired(run, moment)
 
-    monkeypatch.setattr(runs, "desired_card", raises)
+    for module in (runs, run_steps):
+        monkeypatch.setattr(module, "desired_card", raises)
     driven.loop.put(Swept())
 
     await driven.until(lambda: "uid-gpu-test-bad" in driven.loop.state.aside)

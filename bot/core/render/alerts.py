@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from bot.core.alerts import Concern, Held
 from bot.core.autoscaler import short_group
-from bot.core.concerns import NAMED, Misfit
+from bot.core.concerns import NAMED
+from bot.core.misfits import Misfit
 from bot.core.render.card import article, clock, duration
 from bot.core.render.escape import code, mention, prose
 from bot.core.render.scale_errors import error_words
@@ -70,12 +71,12 @@ def _no_place(concern: Concern) -> tuple[str, str]:
     pool = f"pool {code(concern.gpu, 60)}" if concern.gpu else "its nodes"
     detail = {
         Misfit.NO_POOL: f"nobody knows a {pool}",
-        Misfit.TAINT: f"the nodes of {pool} have a taint that it does not tolerate",
-        Misfit.SELECTOR: "no node is of the kind that it asks for",
+        Misfit.TAINT: f"the nodes of {pool} have a taint that is not tolerated",
+        Misfit.SELECTOR: "no node is of the kind that is asked for",
     }[Misfit(concern.why)]
     if concern.why == Misfit.TAINT and "didn't trigger" not in concern.words:
         return f"No pool can take {names}", f"{detail}: {code(concern.words, 120)}"
-    words = waiting_words(concern.words)
+    words = "" if concern.why == Misfit.NO_POOL else waiting_words(concern.words)
     return f"No pool can take {names}", f"{detail} ({words[:1].lower()}{words[1:]})" if words else detail
 
 

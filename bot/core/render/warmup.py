@@ -131,6 +131,8 @@ _UNNAMED = (Cause.TAINT, "")
 
 def refused_words(way: Way) -> str:
     """Why the autoscaler brings no node, "" where it said nothing of the kind."""
+    if way.failed is not None:
+        return f"no node is coming: {error_words(way.failed)}"
     _, failed, reason = way.refused.partition(" failed: ")
     if failed:
         return f"no node is coming: {error_words(shorten(reason))}"
@@ -255,7 +257,7 @@ def _step(leg: Leg, way: Way, card: Card, settings: Settings) -> str:
     word = _LONG[leg.step]
     usual = f" (usual {span(leg.usual)})" if leg.usual is not None else ""
     if leg.current:
-        mark = "⚠️" if leg.late or way.refused else "⏳"
+        mark = "⚠️" if leg.late or refused_words(way) else "⏳"
         since = f" since {_hour(leg.begin, settings)}" if leg.begin is not None else ""
         why = _why(leg, way, card)
         return f"{mark} waits{since} for {_WAITS_FOR[leg.step]}{usual}" + (f" · {why}" if why else "")
@@ -271,8 +273,8 @@ def _why(leg: Leg, way: Way, card: Card) -> str:
     if leg.step is Step.QUEUE:
         names = ", ".join(prose(name, 40) for name in way.behind)
         return f"behind {names}" if names else prose(card.detail, 160)
-    if way.refused:
-        return refused_words(way)
+    if refused := refused_words(way):
+        return refused
     words = waiting_for(way, card.detail)
     return words[:1].lower() + words[1:]
 
