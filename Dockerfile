@@ -17,6 +17,7 @@ LABEL org.opencontainers.image.title="gputest-bot" \
       org.opencontainers.image.description="A ChatOps bot for GPU test runs" \
       org.opencontainers.image.version="0.1.0"
 COPY --from=build /venv /venv
+ENV PATH=/venv/bin:$PATH
 USER 65532:65532
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=3s CMD ["/venv/bin/python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8080/healthz', timeout=2)"]

@@ -98,9 +98,14 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 def _release(arguments: argparse.Namespace) -> int:
     from bot.app import release_finalizers
+    from bot.clients.errors import WireError
 
     config = load(arguments.config)
-    released, failed = asyncio.run(release_finalizers(config))
+    try:
+        released, failed = asyncio.run(release_finalizers(config))
+    except WireError as error:
+        print(f"The cluster can't be asked: {error}. Nothing was released; see kubernetes.kubeconfig.", file=sys.stderr)
+        return 1
     print(f"released {released} Workflows" + (f", {failed} could not be released" if failed else ""))
     return 1 if failed else 0
 

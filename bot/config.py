@@ -31,6 +31,7 @@ _TAKEN = frozenset({*WORDS, *BETWEEN, *EVERY, "all"})
 """Words that mean something else in a command."""
 
 _EXPECTED = {
+    "mattermost.url": "give its address with http:// or https://, such as https://mattermost.example.com",
     "mattermost.commands_url": "give an address that ends in /commands, such as http://gputest-bot.gputest.svc:8080/commands",
     "bot.url": "give an address without ? or #, such as http://gputest-bot.gputest.svc:8080",
     "runs.wait_until": 'give a time of day in quotes, such as "07:00"',
@@ -54,7 +55,7 @@ class Section(BaseModel):
 class ChatConfig(Section):
     """Where Mattermost is and where cards go."""
 
-    url: str = "http://localhost:8065"
+    url: str = Field(default="http://localhost:8065", pattern=r"^https?://[^/\s]+")
     """Address of the server as the bot reaches it."""
     ca_file: str = ""
     """CA bundle for a private certificate; empty for the system's."""

@@ -1,6 +1,7 @@
 """What can go wrong on a wire, by what the caller has to do about it.
 
 WireError
+├── Unconfigured     there is no usable address or token
 ├── Unreachable      nothing was sent, or nothing came back; `uncertain` tells which
 ├── Throttled        the server asks to wait (429); nothing was done
 ├── ServerFault      5xx; it may or may not have been done
@@ -22,6 +23,10 @@ class WireError(Exception):
         self.reason = reason
         self.code = code
         self.retry_after = retry_after
+
+
+class Unconfigured(WireError):
+    pass
 
 
 class Unreachable(WireError):

@@ -11,16 +11,27 @@ import random
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import msgspec
 from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
+from kubernetes.aio.config.config_exception import ConfigException
 from kubernetes.aio.config.incluster_config import load_incluster_config
 from kubernetes.aio.config.kube_config import load_kube_config
 
-from bot.clients.errors import Forbidden, Invalid, ServerFault, Throttled, Unreachable, WireError, of_status
+from bot.clients.errors import (
+    Forbidden,
+    Invalid,
+    ServerFault,
+    Throttled,
+    Unconfigured,
+    Unreachable,
+    WireError,
+    of_status,
+)
 from bot.metrics import Metrics
 
 MERGE_PATCH = "application/merge-patch+json"
@@ -63,7 +74,7 @@ class Kube:
         `first_wait`: seconds before a failed read is repeated, doubled each time.
 
         Raises:
-            kubernetes.aio.config.ConfigException: no usable configuration; the text says what is missing.
+            Unconfigured: no usable configuration; the text says what is missing.
         """
         configuration = Configuration()
         if url:
@@ -71,9 +82,17 @@ class Kube:
             configuration.api_key = {"BearerToken": token}
             configuration.api_key_prefix = {"BearerToken": "Bearer"}
         elif kubeconfig:
-            await load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+            if not Path(kubeconfig).is_file():  # noqa: ASYNC240  # one look at the start
+                raise Unconfigured(f"there is no file {kubeconfig}")
+            try:
+                await load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+            except ConfigException as error:
+                raise Unconfigured(f"{kubeconfig}: {error}") from error
         else:
-            load_incluster_config(client_configuration=configuration)
+            try:
+                load_incluster_config(client_configuration=configuration)
+            except ConfigException as error:
+                raise Unconfigured(f"no kubeconfig is named, and this is no pod of a cluster ({error})") from error
         configuration.retries = None  # 0 and False repeat for ever, out of sight of deadlines; `read` has its own rule
         return cls(ApiClient(configuration), metrics, first_wait)
 

@@ -94,11 +94,13 @@ class PooledClient(Client):  # type: ignore[misc]  # the driver carries no types
                 verify=self._options["verify"],
                 timeout=(CONNECT_TIMEOUT, READ_TIMEOUT),
             )
-        except (requests.ConnectTimeout, requests.exceptions.SSLError) as error:
-            raise Unreachable("Mattermost cannot be reached", uncertain=False) from error
+        except requests.ConnectTimeout as error:
+            raise Unreachable("Mattermost cannot be reached: no answer to a connection", uncertain=False) from error
+        except requests.exceptions.SSLError as error:
+            reason = "Mattermost cannot be reached: TLS failed (plain http there, or a certificate for ca_file?)"
+            raise Unreachable(reason, uncertain=False) from error
         except requests.ConnectionError as error:
-            refused = "NewConnectionError" in repr(error) or "refused" in repr(error)
-            raise Unreachable("Mattermost cannot be reached", uncertain=not refused) from error
+            raise _no_connection(error) from error
         except requests.RequestException as error:
             raise Unreachable("Mattermost did not answer", uncertain=True) from error
         if response.status_code >= 300:
@@ -124,6 +126,16 @@ class _Wanted:
 
     read: asyncio.Task[list[StoredPost]]
     since: float
+
+
+def _no_connection(error: requests.ConnectionError) -> Unreachable:
+    """Before the request was sent where the name or the port is wrong; else it may have come there."""
+    shown = repr(error)
+    if "NameResolutionError" in shown or "Name or service not known" in shown:
+        return Unreachable("Mattermost cannot be reached: there is no such host", uncertain=False)
+    if "NewConnectionError" in shown or "refused" in shown:
+        return Unreachable("Mattermost cannot be reached: nothing listens there", uncertain=False)
+    return Unreachable("Mattermost cannot be reached: the connection broke off", uncertain=True)
 
 
 class Mattermost:
