@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -103,6 +105,18 @@ async def _gone(stage: RealStage, path: str) -> None:
     await stage.rig.kube.admin.delete(path, {"gracePeriodSeconds": 0} if "/pods/" in path else None)
 
 
+async def _sees_all(stage: RealStage, port: int) -> None:
+    """The figure is of a bot that holds all of it, not of one that sees nothing."""
+    form = {"token": "x", "command": "/gpu", "text": "", "user_id": stage.anna.user_id, "channel_id": stage.channel}
+    form |= {"trigger_id": str(time.time()), "user_name": "anna", "team_id": stage.team}
+    async with stage.rig.session.post(f"http://127.0.0.1:{port}/commands", data=form) as response:
+        text = str((await response.json())["text"])
+    nodes = sum(int(found) for found in re.findall(r"(\d+) nodes", text.split("⏳", maxsplit=1)[0]))
+    gpus = sum(int(found) for found in re.findall(r"of (\d+) GPUs free", text))
+    if (nodes, gpus) != (NODES, NODES * A_NODE) or text.count("train-") < len(POOLS):
+        raise AssertionError(f"the bot holds {nodes} nodes and {gpus} GPUs:\n{text}")
+
+
 async def watching(stage: RealStage, folder: Path) -> list[Figure]:
     """Memory over that of a bot in an empty cluster, and the requests of a minute in which nothing happens."""
     await stage.apply(DEPLOY / "bot" / "rbac-cluster.yaml")
@@ -116,6 +130,7 @@ async def watching(stage: RealStage, folder: Path) -> list[Figure]:
             full = Start(stage, folder)
 
             async def rest(port: int, *, last: bool = number == 2) -> None:
+                await _sees_all(stage, port)
                 if last:
                     quiet.append((await at_rest(stage, port)).ours[0])
 

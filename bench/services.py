@@ -206,7 +206,7 @@ class Start:
         self.memory = 0.0
 
     async def run(self, watch: float = 5.0, then: Callable[[int], Awaitable[None]] | None = None) -> None:
-        """Start it, wait until it listens and is ready, read its memory, and end it; `then` is given its port."""
+        """Start it, wait until it listens and is ready, read its memory, and end it; `then` comes before that."""
         port = free_ports(1)[0]
         config = self.stage.config()
         config["bot"] |= {"port": port, "lease": "gputest-bot"}
@@ -226,10 +226,10 @@ class Start:
             await self._until(f"http://127.0.0.1:{port}/readyz")
             self.ready = time.perf_counter() - began
             await asyncio.sleep(watch)
-            status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
-            self.memory = int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024  # type: ignore[union-attr]
             if then is not None:
                 await then(port)
+            status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+            self.memory = int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024  # type: ignore[union-attr]
         finally:
             process.send_signal(signal.SIGTERM)
             await process.wait()

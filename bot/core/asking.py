@@ -53,7 +53,7 @@ def typed(state: State, command: CommandTyped, now: float) -> list[Effect]:
     try:
         slow_down(state, asker, now)
     except UserError as error:
-        return answer(state, asker, answers.refusal(error))
+        return answer(state, asker, answers.click_refused(error))
     match command.trigger:
         case gputest.SPEC.trigger:
             return _gputest(state, asker, command, now)
@@ -167,7 +167,7 @@ def _ended_run(state: State, run: str | None) -> EndedRun:
     held = [short_name(r.workflow.metadata.name) for r in state.runs.values()]
     if run is not None and run in held:
         raise UserError(f"**{run}** has not ended yet.", f"/gputest status {run}")
-    raise UserError(answers.run_unknown(run, [short_name(e.name) for e in known]), _STATUS)
+    raise UserError(answers.run_unknown(run, [short_name(e.name) for e in known], ended=True), _STATUS)
 
 
 def _one_of(run: str | None, names: list[str], command: str) -> int:
@@ -262,7 +262,7 @@ def _status(state: State, run: str | None) -> str:
     if run is None:
         return answers.status(cards, ended[:SHOWN_ENDED], settings, listed=state.listed)
     lines = [answers.run_line(card, settings) for card in cards if run in {card.short, card.name}]
-    lines += [answers.ended_line(short, e) for short, e in ended if run in {short, e.name}]
+    lines += [answers.ended_line(short, e, settings) for short, e in ended if run in {short, e.name}]
     if not lines and not state.listed:
         return answers.status((), (), settings, listed=False)
     return "\n".join(lines) or answers.run_not_found(run, [c.short for c in cards] + [short for short, _ in ended])

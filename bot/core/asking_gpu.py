@@ -43,7 +43,7 @@ def check(state: State, asker: Asker, text: str) -> Gpu:
     Raises:
         UserError: not well formed, or not allowed.
     """
-    asked = parse(text)
+    asked = parse(text, state.settings.pools[0].name if state.settings.pools else "")
     match asked:
         case ShowGpus() | ShowWarmup() | ShowCost():
             policy.check(state.settings, Right.LOOK, asker.user_id, asker.channel_id)

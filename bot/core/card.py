@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from bot.core.memory import Cancelled, Request, read_cancelled, read_request
+from bot.core.memory import Cancelled, Request, read_cancelled, read_memory, read_request
 from bot.core.progress import Progress
 from bot.core.results import NoResults, Results, is_commit
 from bot.core.settings import Settings
@@ -95,7 +95,7 @@ class Card:
     outcome: Outcome | None = None
     commit: str = ""
     seconds: int | None = None
-    """Length of the ended attempt."""
+    """Length of the ended attempt; of one that never left the queue, how long it waited."""
     link: str = ""
     notes: tuple[str, ...] = ()
     uid: str = ""
@@ -196,6 +196,8 @@ def card_of(workflow: Workflow, settings: Settings, notes: tuple[str, ...] = (),
     outcome = None
     if stage is Stage.ENDED:
         outcome = judge(workflow, settings) if workflow.ended else deleted_outcome(workflow, settings)
+    if outcome is not None and outcome.reach is Reach.QUEUE:
+        started, finished = _waited(workflow, started, finished)
     results = outcome.results if outcome else None
     if results is None and stage is Stage.FINISHING:
         found = results_of(workflow, settings)
@@ -223,6 +225,15 @@ def card_of(workflow: Workflow, settings: Settings, notes: tuple[str, ...] = (),
         longer=read_longer(workflow) if waits else None,
         offer=offer(workflow, waits, settings) if waits else None,
     )
+
+
+def _waited(
+    workflow: Workflow, started: datetime | None, finished: datetime | None
+) -> tuple[datetime | None, datetime | None]:
+    """From when to when an attempt was in the queue. Argo calls the first one started only when it looks at it."""
+    memory, meta = read_memory(workflow), workflow.metadata
+    first = memory is None or all(end.attempt in {"", workflow.attempt} for end in memory.journal)
+    return instant(meta.creation_timestamp) if first else started, finished or instant(meta.deletion_timestamp)
 
 
 def _length(started: datetime | None, finished: datetime | None) -> int | None:

@@ -18,6 +18,7 @@ from bot.core.effects import Answer, Effect, OpenDialog
 from bot.core.errors import UserError
 from bot.core.events import Clicked, DialogSubmitted
 from bot.core.render import answers, warmup
+from bot.core.render.escape import unmarked
 from bot.core.requests import answer, ask, repeated, slow_down
 from bot.core.runs import Run
 from bot.core.settings import Right
@@ -117,7 +118,7 @@ def submitted(state: State, event: DialogSubmitted, now: float) -> list[Effect]:
     try:
         return _submitted(state, asker, event, now)
     except UserError as error:
-        return [Answer(asker.request_id, "", (("", error.text),))]
+        return [Answer(asker.request_id, "", (("", unmarked(error.text)),))]
 
 
 def _submitted(state: State, asker: Asker, event: DialogSubmitted, now: float) -> list[Effect]:
@@ -136,12 +137,12 @@ def _submitted(state: State, asker: Asker, event: DialogSubmitted, now: float) -
 def _start(state: State, asker: Asker, event: DialogSubmitted) -> list[Effect]:
     asked, errors = gputest.from_form(event.values, state.settings)
     if errors:
-        return [Answer(asker.request_id, "", errors)]
+        return [Answer(asker.request_id, "", tuple((key, unmarked(text)) for key, text in errors))]
     parameters = gputest.parameters(asked, state.settings)
     try:
         policy.check_fit(state.settings, parameters)
     except UserError as error:
-        return [Answer(asker.request_id, "", (("pool", error.text),))]
+        return [Answer(asker.request_id, "", (("pool", unmarked(error.text)),))]
     # the same form with other values is another run: it closes as if it had started what it says
     identity = " ".join(["form", event.user_id, str(event.signed.expires), *parameters.values()])
     return start(state, asker, parameters, identity)

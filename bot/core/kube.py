@@ -239,6 +239,12 @@ class KubeEvent(Wire, frozen=True):
         return next((found for found in map(instant, times) if found is not None), None)
 
     @property
+    def first(self) -> datetime | None:
+        """When it was seen first, as far as it says: one that comes again keeps that, while its last time moves."""
+        times = (self.first_timestamp, self.event_time)
+        return next((found for found in map(instant, times) if found is not None), None) or self.when
+
+    @property
     def times(self) -> int:
         """How often it happened."""
         return (self.series.count if self.series else None) or self.count or 1

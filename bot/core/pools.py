@@ -6,6 +6,7 @@ may not be looked at is `HIDDEN`, and nothing is concluded from its silence.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -95,6 +96,11 @@ class Pools:
 
     def sight(self, source: Source) -> Sight:
         return self.sights.get(source, Sight.PENDING)
+
+    @property
+    def reads_status(self) -> bool:
+        """Whether the autoscaler says which of its groups are broken, and so which are not."""
+        return self.status is not None and self.status.running and not self.status.problem
 
     def note(self, subject: str, reason: str) -> Note | None:
         """The newest Event of that reason."""
@@ -210,9 +216,10 @@ def _let_go(pools: Pools, pod: GpuPod) -> set[str]:
 
 def _take_note(pools: Pools, note: Note) -> None:
     held = pools.note(note.subject, note.reason)
-    if held is not None and (held.at or 0.0) > (note.at or 0.0):
-        return
-    pools.notes.setdefault(note.subject, {})[note.reason] = note
+    newest = held if held is not None and (held.at or 0.0) > (note.at or 0.0) else note
+    firsts = [each.first for each in (held, note) if each is not None and each.first is not None]
+    kept = replace(newest, first=min(firsts, default=None))
+    pools.notes.setdefault(note.subject, {})[note.reason] = kept
     pools.notes.move_to_end(note.subject)
     while len(pools.notes) > KEPT_SUBJECTS:
         pools.notes.popitem(last=False)
@@ -230,16 +237,42 @@ def _learn(pools: Pools, pod: GpuPod, note: Note) -> None:
 
 
 def _group_failed(pools: Pools, note: Note) -> None:
-    """`Scale-up failed for group G: …`, `Nodes added to group G failed to register within 15m0s` (executor.go)."""
-    _, _, rest = note.message.partition("group ")
-    name, _, text = rest.partition(" " if note.reason == "ScaleUpTimedOut" else ": ")
+    """What an Event tells of a group. An older one than what is known changes nothing."""
+    name, error = _read_failure(note)
     if not name:
         return
-    error = shorten(f"Nodes {text}" if note.reason == "ScaleUpTimedOut" else text)
     held = pools.errors.get(name)
     at = note.at or 0.0
     if held is None or at > (held.error.at.timestamp() if held.error.at else 0.0):
-        _keep_error(pools, name, GroupError(replace(error, at=_moment(note.at))))
+        _keep_error(pools, name, GroupError(replace(error, at=_moment(note.at)), _over_since(pools, name, at)))
+
+
+def _read_failure(note: Note) -> tuple[str, ScaleError]:
+    """The group and what is wrong with it; "" where it can't be read.
+
+    `Failed adding 1 nodes to group G due to CLASS.CODE; source errors: …` (clusterstate.go),
+    `Scale-up failed for group G: …` (executor.go), `Nodes added to group G failed to register within 15m0s`.
+    """
+    if note.reason == "ScaleUpFailed":
+        found = _ADDING.search(note.message)
+        return (found["group"], shorten(found["text"], found["code"])) if found else ("", ScaleError(ErrorKind.OTHER))
+    _, _, rest = note.message.partition("group ")
+    timed_out = note.reason == "ScaleUpTimedOut"
+    name, _, text = rest.partition(" " if timed_out else ": ")
+    return name, shorten(f"Nodes {text}" if timed_out else text)
+
+
+_ADDING = re.compile(
+    r"group (?P<group>\S+) due to (?:(?:OutOfResource|Other|\d+)\.)?(?P<code>.*?); source errors: ?(?P<text>.*)"
+)
+
+
+def _over_since(pools: Pools, name: str, at: float) -> float | None:
+    """When an error that an Event tells of was over: a status that was written later, and names none, knows better."""
+    written = pools.status_at
+    if pools.status is None or not pools.reads_status or written is None or written <= at:
+        return None
+    return None if any(group.name == name and group.error is not None for group in pools.status.groups) else written
 
 
 def _keep_error(pools: Pools, name: str, error: GroupError) -> None:

@@ -194,11 +194,22 @@ def view(
     )
 
 
-def pool_error(pools: Pools, settings: Settings, pool: str) -> ScaleError | None:
-    """Why the pool gets no node as it is now: the newest error of its groups that is not over, None for none."""
+def pool_error(pools: Pools, settings: Settings, pool: str, since: float | None) -> GroupError | None:
+    """Why the pool brings no node to who waits since then: the newest error of its groups, None for none.
+
+    One that no status says to last counts as long as it came while they waited and no node came after it: between two
+    tries the status names none, and where only Events are seen nothing says when it is over.
+    """
     groups = pools_of_groups(pools, settings, [each.name for each in settings.pools])
-    found = [held.error for group, held in pools.errors.items() if groups.get(group) == pool and held.over is None]
-    return max(found, key=lambda error: error.at.timestamp() if error.at else 0.0, default=None)
+    newest = max((node.created or 0.0 for node in pools.nodes.values() if node.pool == pool), default=0.0)
+    found = [
+        (held.over is None, at, held)
+        for group, held in pools.errors.items()
+        if groups.get(group) == pool
+        for at in [held.error.at.timestamp() if held.error.at else 0.0]
+        if (held.over is None and pools.reads_status) or (since is not None and at >= since and at > newest)
+    ]
+    return max(found, key=lambda each: each[:2])[2] if found else None
 
 
 def _status_groups(pools: Pools) -> tuple[NodeGroup, ...]:

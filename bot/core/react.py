@@ -38,6 +38,7 @@ from bot.core.events import (
 )
 from bot.core.history import merged, read
 from bot.core.memory import read_memory
+from bot.core.render.card import headline
 from bot.core.runs import Moment, Run
 from bot.core.sightings import Sighting
 from bot.core.state import EndedRun, Parting, State
@@ -365,7 +366,7 @@ def _remember(state: State, workflow: Workflow) -> None:
     ended = EndedRun(workflow.metadata.name, None, memory.channel, memory.post, finished)
     if workflow.ended:
         card = card_of(workflow, state.settings)
-        verdict = card.outcome.verdict if card.outcome else None
         again, failed = everything(card, state.settings), what_failed(card, state.settings)
-        ended = replace(ended, verdict=verdict, again=again, failed=failed)
+        verdict = card.outcome.verdict if card.outcome else None
+        ended = replace(ended, verdict=verdict, again=again, failed=failed, headline=headline(card), origin=card.origin)
     state.remember_ended(workflow.metadata.uid, ended)

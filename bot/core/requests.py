@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from bot.core.effects import (
     Answer,
     Effect,
 )
 from bot.core.errors import UserError
+from bot.core.render.escape import unmarked
 from bot.core.state import Asker, Asking, State
 
 
@@ -25,10 +28,12 @@ def slow_down(state: State, asker: Asker, now: float) -> None:
     Raises:
         UserError: too many within a minute.
     """
+    limit = state.settings.commands_per_minute
     recent = [at for at in state.spoken.get(asker.user_id, []) if at > now - 60]
-    if len(recent) >= state.settings.commands_per_minute:
+    if len(recent) >= limit:
         state.spoken[asker.user_id] = recent
-        raise UserError(f"That is more than {state.settings.commands_per_minute} requests in a minute. Wait a little.")
+        free = recent[-limit] + 60 if limit > 0 else now + 60  # a limit of 0 lets nobody in
+        raise UserError(f"That is more than {limit} requests in a minute. Wait {max(1, ceil(free - now))} s.")
     state.spoken[asker.user_id] = [*recent, now]
     if len(state.spoken) > 1000:
         state.spoken = {user: times for user, times in state.spoken.items() if times[-1] > now - 60}
@@ -48,4 +53,4 @@ def answer(state: State, asker: Asker, text: str) -> list[Effect]:
 
 def not_done(state: State, asker: Asker, text: str) -> list[Effect]:
     """Say that nothing came of it. A form shows errors alone, and stays open with them, to be sent again."""
-    return [Answer(asker.request_id, "", (("", text),))] if asker.form else answer(state, asker, text)
+    return [Answer(asker.request_id, "", (("", unmarked(text)),))] if asker.form else answer(state, asker, text)

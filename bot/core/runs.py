@@ -183,7 +183,11 @@ def look_at_warmup(run: Run, pools: Pools, settings: Settings) -> None:
     if run.workflow.ended or not known or pools.sight(Source.PODS) not in {Sight.EVERYWHERE, Sight.OURS}:
         return  # of what is not listed yet nothing can be concluded
     seen = warmup.follow(run.workflow, pools, run.warmup, settings, behind(run.workflow))
-    run.warmup = seen if seen.over else replace(seen, failed=pool_error(pools, settings, seen.pool))
+    if not seen.over:
+        held = pool_error(pools, settings, seen.pool, seen.queue)
+        failed, retried = (held.error, held.over is not None) if held is not None else (None, False)
+        seen = replace(seen, failed=failed, retried=retried)
+    run.warmup = seen
 
 
 def concerns(run: Run, seen: Sighting, pools: Pools) -> bool:

@@ -131,7 +131,10 @@ class Note:
     """uid of the pod it is about; for other kinds, or without a uid, the name."""
     message: str
     at: float | None
+    """When it happened last."""
     times: int
+    first: float | None = None
+    """When one of this reason happened first."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +197,7 @@ POD_REASONS = frozenset({"FailedScheduling", "TriggeredScaleUp", "NotTriggerScal
 IMAGE_REASONS = frozenset({"Pulled"})
 MAIN, MAIN_PATH = "main", "spec.containers{main}"
 """The container of a workflow's pod that does its work, and how the kubelet's Events name it."""
-GROUP_REASONS = frozenset({"FailedToScaleUpGroup", "ScaleUpTimedOut"})
+GROUP_REASONS = frozenset({"ScaleUpFailed", "FailedToScaleUpGroup", "ScaleUpTimedOut"})
 NODE_REASONS = frozenset({"ScaleDown"})
 
 
@@ -329,7 +332,7 @@ def note(event: KubeEvent) -> Note | None:
     known = {"Pod": POD_REASONS, "ConfigMap": GROUP_REASONS, "Node": NODE_REASONS}.get(about.kind, frozenset())
     if reason not in known and not of_image:
         return None
-    when = event.when
+    when, first = event.when, event.first
     return Note(
         metadata=_brief(event.metadata),
         reason=reason,
@@ -338,6 +341,7 @@ def note(event: KubeEvent) -> Note | None:
         message=_cut(event.message),
         at=when.timestamp() if when else None,
         times=event.times,
+        first=first.timestamp() if first else None,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from bot.core.again import Again
 from bot.core.alerts import Ledger
+from bot.core.card import Origin
 from bot.core.cost_record import Costs
 from bot.core.effects import (
     MakePlaceholder,
@@ -80,6 +81,10 @@ class EndedRun:
     """How to run all of it once more."""
     failed: Again | None = None
     """How to run only what failed."""
+    headline: str = ""
+    """The whole verdict in a few words, as on its card."""
+    origin: Origin | None = None
+    """Who or what asked for it."""
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,8 @@ class Warmup:
     """The autoscaler's words on why no node comes for it."""
     failed: ScaleError | None = None
     """What the provider said when it made no node for the pool."""
+    retried: bool = False
+    """That is over, and no node came since: the autoscaler may be at its next try."""
     trouble: str = ""
     """The kubelet's words on an image that does not come."""
 
@@ -114,6 +116,8 @@ class Way:
     """When its tests begin, if what is left takes as long as usual; None where that is not known or over."""
     seconds: int | None = None
     """From its first pod to its tests, once they have begun."""
+    retried: bool = False
+    """What `failed` tells was of the try before."""
 
     @property
     def lengths(self) -> dict[str, int]:
@@ -177,12 +181,16 @@ def _image(pools: Pools, pod: GpuPod) -> float | None:
 
 
 def _asked(seen: Warmup, pools: Pools, pod: GpuPod) -> Warmup:
-    """What the autoscaler said about its pod: of two words of one second the refusal counts."""
+    """What the autoscaler said about its pod: of two words of one second the refusal counts.
+
+    Of several scale-ups the first ends the step: each that fails is followed by another, and none of them is a node.
+    """
     notes = [pools.note(pod.metadata.uid, r) for r in ("FailedScaleUp", "NotTriggerScaleUp", "TriggeredScaleUp")]
     last = max((note for note in notes if note), key=lambda note: note.at or 0.0, default=None)
     grown = pools.note(pod.metadata.uid, "TriggeredScaleUp")
     refused = last.message if last is not None and last.reason != "TriggeredScaleUp" and not pod.node else ""
-    return replace(seen, scale_up=grown.at if grown else seen.scale_up, refused=refused)
+    asked = [each for each in (seen.scale_up, grown.first if grown else None) if each is not None]
+    return replace(seen, scale_up=min(asked, default=None), refused=refused)
 
 
 def _towards_a_place(seen: Warmup, pools: Pools, pod: GpuPod) -> Warmup:
@@ -242,7 +250,8 @@ def way(warmup: Warmup, history: History, settings: Settings, now: float) -> Way
     starts = _starts(legs, now)
     waits = warmup.place is None or warmup.again is not None
     refused, failed = (warmup.refused, warmup.failed) if waits else ("", None)
-    return Way(tuple(legs), warmup.cold, warmup.behind, refused, failed, warmup.trouble, starts, seconds)
+    retried = failed is not None and warmup.retried
+    return Way(tuple(legs), warmup.cold, warmup.behind, refused, failed, warmup.trouble, starts, seconds, retried)
 
 
 def late_after(usual: float | None, settings: Settings) -> float:

@@ -28,6 +28,9 @@ IDLE_SECONDS = 600.0
 BACKOFF_SECONDS = 300.0
 """How long a pool is left alone after a failed scale-up (--initial-node-group-backoff-duration)."""
 
+OUT_OF_RESOURCE = frozenset({"OUT_OF_STOCK", "QUOTA_EXCEEDED"})
+"""Codes of the autoscaler's class for lack of stock or quota; all others are of the class Other."""
+
 
 @dataclass
 class Pool:
@@ -167,8 +170,10 @@ class Autoscaler:
         self.write_status()
         status = self.store.find(CONFIGMAPS, "kube-system", STATUS_NAME)
         if status is not None:
-            text = f"Failed adding 1 nodes to group {pool.id} due to {pool.error[0]}; source errors: {pool.error[1]}"
-            self._recorder.event(status, "Warning", "FailedToScaleUpGroup", text)
+            # clusterstate.go: the class of the error, then its code
+            code = f"{'OutOfResource' if pool.error[0] in OUT_OF_RESOURCE else 'Other'}.{pool.error[0]}"
+            text = f"Failed adding 1 nodes to group {pool.id} due to {code}; source errors: {pool.error[1]}"
+            self._recorder.event(status, "Warning", "ScaleUpFailed", text)
         self.store.clock.call_at(pool.backoff_until, self._backoff_over)
 
     def _backoff_over(self) -> None:

@@ -182,7 +182,8 @@ async def test_a_pod_that_failed_without_an_end(runs: Runs) -> None:
 async def test_stop(runs: Runs) -> None:
     """The running step is ended by a signal, the exit handler still runs, and the workflow says how it ended.
 
-    The step says either, by what the controller saw first: that it was shut down, or how its program ended.
+    The step says one of three, by what the controller saw first: that it was shut down, how its program ended, or (one
+    time in a hundred) that its pod is gone.
     """
     runs.script("work", Running(), Hang())
     runs.script("bye", Running(), Exit(0))
@@ -193,8 +194,11 @@ async def test_stop(runs: Runs) -> None:
 
     assert (phase(done), done["status"]["message"]) == ("Failed", "Stopped with strategy 'Stop'")
     work = node(done, "work")
-    assert work["phase"] == "Failed"
-    assert work["message"] in {"main: Error (exit code 143)", "workflow shutdown with strategy:  Stop"}
+    assert (work["phase"], work["message"]) in {
+        ("Failed", "main: Error (exit code 143)"),
+        ("Failed", "workflow shutdown with strategy:  Stop"),
+        ("Error", "pod deleted"),
+    }
     assert node(done, f"{runs.name}.onExit")["phase"] == "Succeeded"
 
 

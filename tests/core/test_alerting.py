@@ -79,7 +79,8 @@ def test_said_once_it_has_held_and_edited_once_it_is_over() -> None:
     book.look(119)
     assert "Over" not in book.said()[0]
     book.look(1)
-    assert [f"@olga ✅ {text}\nOver after 9 min, at 10:07 UTC."] == book.said()
+    ended = text.replace("**No H100 to be had**", "**Over after 9 min, at 10:07 UTC**: ~~No H100 to be had~~")
+    assert [f"@olga ✅ {ended}"] == book.said()
     book.look(600)
     assert 1 == len(book.alerts)
     broken(book)
@@ -129,7 +130,7 @@ def test_only_the_holder_of_the_lease_speaks() -> None:
     mended(second)
     second.look(5)
     second.look(120)
-    assert ["Over after 20 min, at 10:17 UTC."] == [text.split("\n")[1] for text in second.said()]
+    assert ["@olga ✅ **Over after 20 min, at 10:17 UTC**"] == [text.split(": ~~")[0] for text in second.said()]
 
 
 def test_over_while_nobody_looked() -> None:
@@ -143,7 +144,7 @@ def test_over_while_nobody_looked() -> None:
     book.look(120)
 
     ((key, text, over),) = book.alerts.values()
-    assert (KEY, True, "Over by 10:07 UTC, after 10 min at most.") == (key, over, text.split("\n")[1])
+    assert (KEY, True, "@olga ✅ **Over by 10:07 UTC, after 10 min at most**") == (key, over, text.split(": ~~")[0])
 
 
 def test_a_new_process_goes_on_with_what_is_still_wrong() -> None:
@@ -159,7 +160,7 @@ def test_a_new_process_goes_on_with_what_is_still_wrong() -> None:
     mended(book)
     book.look(5)
     book.look(120)
-    assert "Over after 15 min, at 10:12 UTC." in book.said()[0]
+    assert "Over after 15 min, at 10:12 UTC" in book.said()[0]
 
 
 def test_an_answer_that_is_lost() -> None:
@@ -268,7 +269,8 @@ def test_a_sweep_looks_for_doubles_of_what_stands_open() -> None:
     mended(book)
     book.look(5)
     book.look(120)
-    assert ("✅ older", True) == (book.alerts["alert-0"][1].split("\n")[0], book.alerts["alert-0"][2])
+    said = "✅ **Over after 9 min, at 10:07 UTC**: ~~older~~"
+    assert (said, True) == book.alerts["alert-0"][1:3]
     assert isinstance(_swept(book)[0], ReadAlerts)
     book.now += THREE_POOLS.linger_seconds
     assert [] == [e for e in _swept(book) if isinstance(e, ReadAlerts)]

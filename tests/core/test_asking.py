@@ -227,12 +227,21 @@ def test_where_no_form_can_be_shown_the_help_is(trouble: Trouble) -> None:
 def test_more_than_so_many_requests_in_a_minute_are_refused() -> None:
     """Of one user; a minute later they are welcome again, and others are all the time."""
     book = Playbook(settings=replace(SETTINGS, commands_per_minute=3))
-    texts = [heard(say(book, "help", request=f"r{n}")) for n in range(4)]
+    texts = [heard(say(book, "help", request=f"r{n}")) for n in range(3)]
+    book.now += 17.5
+    texts.append(heard(say(book, "help", request="r3")))
     other = heard(say(book, "help", request="o", who="ben"))
-    book.now += 60
+    book.now += 42.5
 
-    assert "🤔 That is more than 3 requests in a minute. Wait a little. Nothing was started." == texts[3]
+    assert "🤔 That is more than 3 requests in a minute. Wait 43 s. Nothing was done." == texts[3]
     assert texts[0] == texts[2] == other == heard(say(book, "help", request="later"))
+
+
+def test_a_limit_of_none_lets_nobody_in() -> None:
+    """It is an answer like any other."""
+    book = Playbook(settings=replace(SETTINGS, commands_per_minute=0))
+
+    assert "more than 0 requests in a minute. Wait 60 s." in heard(say(book, "help"))
 
 
 def test_who_has_not_spoken_for_a_minute_is_forgotten() -> None:
@@ -282,7 +291,8 @@ def test_the_status_names_everything_under_way_and_what_ended_last() -> None:
         line.split(": ")[1].split(" ·")[0] for line in text.splitlines()[:3]
     ]
     assert "and 2 more" in text.splitlines()
-    assert 5 == text.splitlines()[-1].count("❌")
+    assert "Ended last:" == text.splitlines()[-6]
+    assert 5 == len([x for x in text.splitlines()[-5:] if x.startswith("❌")])
     assert (30, 7) == (len([x for x in listed if "🔵" in x]), len([x for x in listed if "❌" in x]))
 
 
@@ -305,7 +315,8 @@ def test_the_status_of_ended_runs_alone() -> None:
     book.state.listed = True
     book.see(red_json())
 
-    assert "No run is under way.\nEnded last: ❌ **m3x8** failed" == heard(say(book, "status"))
+    line = "❌ **m3x8: 1 of 2 failed: dqn** · ended 2 Mar 10:36 UTC · not from the chat"
+    assert f"No run is under way.\nEnded last:\n{line}" == heard(say(book, "status"))
 
 
 def test_cancelling_by_name_without_a_name_and_without_a_run() -> None:
@@ -424,6 +435,15 @@ def test_ones_own_run_can_be_cancelled_without_the_right() -> None:
     assert isinstance(own, PatchWorkflow)
     assert "You may not cancel runs here." in heard(say(book, "cancel k7m2", request="r2", who="ben"))
     assert "You may not cancel runs here." in heard(say(book, "cancel api1", request="r3", user_id="", user_name=""))
+
+
+def test_a_rerun_of_none_that_is_known() -> None:
+    """A run under way is known, and none that has ended."""
+    book = Playbook()
+    book.see(workflow_json("gpu-test-hwas", phase="Running"))
+
+    assert "I know `hwas`." in heard(say(book, "cancel zzzz"))
+    assert "I know none that has ended." in heard(say(book, "rerun zzzz", request="r2"))
 
 
 def test_a_rerun_takes_what_ended_last() -> None:

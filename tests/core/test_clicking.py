@@ -104,7 +104,7 @@ def test_a_form_for_a_pool_that_does_not_fit_stays_open() -> None:
     errors = wrong(send(book, form.state, {"models": "tft", "pool": "ci-compile"}))
 
     assert {
-        "pool": "`tft` does not fit pool `ci-compile`: it needs 40 GB of GPU memory, and there are 24. It fits H100 or L40S."
+        "pool": "tft does not fit pool ci-compile: it needs 40 GB of GPU memory, and there are 24. It fits H100 or L40S."
     } == errors
     (start,) = send(book, form.state, {"models": "dqn", "pool": "ci-compile"}, request="d2")
     assert isinstance(start, SubmitWorkflow)
@@ -281,7 +281,7 @@ def test_what_is_wrong_is_said_at_its_field() -> None:
     errors = wrong(send(book, form_of(book), {"models": "dqn,mamba", "epochs": "0", "ref": "a..b", "scope": "lib"}))
 
     assert {"models", "epochs", "ref"} == set(errors)
-    assert errors["models"].startswith("No model `mamba`. Did you mean mamba2?")
+    assert errors["models"].startswith("No model mamba. Did you mean mamba2?")
     assert "epochs=0 is outside 1 to 100." == errors["epochs"]
 
 
@@ -329,7 +329,7 @@ def test_a_run_whose_tests_have_ended_is_not_stopped() -> None:
     book.see(workflow_json(phase="Running", nodes=[node("compile-and-test", "Succeeded")], meta=dict(ANNAS)))
 
     assert f"🤔 {FINISHING} Nothing was done.\n`/gputest status k7m2`" == heard(click(book, CANCEL, request="c2"))
-    assert {"": FINISHING} == wrong(send(book, form.state))
+    assert {"": FINISHING.replace("**", "")} == wrong(send(book, form.state))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from bot.core.misfits import Misfit
 from bot.core.pools import Pools, observe
 from bot.core.runs import Run
 from bot.core.settings import AlertKind, Alerts
-from bot.core.sightings import NodeSeen, NodesListed, NotesListed, PodSeen, PodsListed, Source, StatusSeen
+from bot.core.sightings import NodeSeen, NodesListed, NoteSeen, NotesListed, PodSeen, PodsListed, Source, StatusSeen
 from tests.core.pool_phrases import (
     H100,
     L4,
@@ -80,6 +80,29 @@ def test_what_the_status_calls_broken_and_nothing_else() -> None:
     assert {NOW - 480} == {concern.since for concern in found}
     observe(pools, StatusSeen(status_text(group(UUID), group(L40S), group("9c3b8e11-aaaa"))), NOW)
     assert [] == wrong(pools)
+
+
+@pytest.mark.parametrize("code", ["OUT_OF_STOCK", "QUOTA_EXCEEDED"])
+def test_a_problem_that_status_and_event_tell_is_one(code: str) -> None:
+    """Of a pool, whichever of the two comes first."""
+    status = StatusSeen(status_text(group(UUID, error=(code, "no further one"))))
+    text = f"Failed adding 1 nodes to group {UUID} due to OutOfResource.{code}; source errors: no further one"
+    told = NoteSeen(event("ScaleUpFailed", "status", text, kind="ConfigMap", when=at("10:06")))
+    kind = {"OUT_OF_STOCK": "stock", "QUOTA_EXCEEDED": "quota"}[code]
+
+    for first, second in ((status, told), (told, status)):
+        pools = held()
+        observe(pools, first, NOW)
+        assert [(kind, H100)] == kinds(wrong(pools))
+        observe(pools, second, NOW)
+        (concern,) = wrong(pools)
+        assert concern.error is not None
+        assert (kind, H100, code, "no further one") == (
+            concern.kind,
+            concern.subject,
+            concern.error.code,
+            concern.error.text,
+        )
 
 
 def test_what_was_said_of_a_backoff_stays_true_when_its_reason_shows() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache
 from zoneinfo import ZoneInfo
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bot.core.cost import KEPT_RUNS, KEPT_SLICES, Meter, Slice, Use, learn
 from bot.core.cost_record import KEPT_BYTES, KEPT_MONTHS, Gap, Record, added, change, pieces, read, written
-from bot.core.cost_view import view
+from bot.core.cost_view import CostView, view
 from bot.core.effects import Answer, KeepCosts
 from bot.core.events import CommandTyped, CostsRead, EffectFailed, PoolsSeen, Trouble, Woke
 from bot.core.kube import Meta
@@ -502,7 +502,8 @@ def test_a_short_break_is_no_gap_and_a_long_one_is() -> None:
 
     (gap,) = world.record().gaps
     assert gap.end == world.at("03-03 16:00")
-    assert shown(world).splitlines()[1] == "⚪ No node was up in March, nor in February."
+    since = "⚪ No node seen since 3 Mar 09:00, when the counting began; of what was before I know nothing."
+    assert shown(world).splitlines()[1] == since
     assert "Nobody watched once this month, 5 h" in shown(world)
 
 
@@ -724,10 +725,20 @@ def test_amounts_of_a_meter_that_has_not_begun() -> None:
     (effect,) = book.tell(CommandTyped("r1", "gpu", "cost", "U1", "anna", "CHANNEL"))
     assert isinstance(effect, Answer)
     assert effect.text.splitlines()[1:] == [
-        "⚪ No node was up in March, nor in February.",
-        "👁 Counted since 3 Mar 09:00; of what was before I know nothing.",
+        "⚪ No node seen since 3 Mar 09:00, when the counting began; of what was before I know nothing.",
         "👁 There is no record that I may read and write, so this is what I have seen since my start.",
     ]
+
+
+def test_no_node_for_long() -> None:
+    """Where the counting began before the last month, that month is told of as well."""
+    world = World()
+    world.to("03-03 09:00")
+    nothing = CostView((), date(2026, 3, 1), None, None, None, kept=True)
+
+    text = cost(nothing, PARIS, world.now)
+
+    assert text.splitlines()[1:] == ["⚪ No node was up in March, nor in February."]
 
 
 def test_answers_to_be_read() -> None:

@@ -97,11 +97,26 @@ def test_help_and_examples() -> None:
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
-        ("qeue", "🤔 No word `qeue`. Did you mean queue? I take status, pools, queue, warmup, cost.\n`/gpu queue`"),
-        ("§§§", "🤔 No word `§§§`. I take status, pools, queue, warmup, cost.\n`/gpu status`"),
-        ("status now", "🤔 I take one word: status, pools, queue, warmup or cost.\n`/gpu status`"),
-        ("pool=l4", "🤔 I take one word: status, pools, queue, warmup or cost.\n`/gpu status`"),
-        ("x`y", "🤔 No word `x'y`. I take status, pools, queue, warmup, cost.\n`/gpu status`"),
+        (
+            "qeue",
+            "🤔 No word `qeue`. Did you mean queue? I take status, pools, queue, warmup, cost or help; with a pool, warm or cool.\n`/gpu queue`",
+        ),
+        (
+            "§§§",
+            "🤔 No word `§§§`. I take status, pools, queue, warmup, cost or help; with a pool, warm or cool.\n`/gpu status`",
+        ),
+        (
+            "status now",
+            "🤔 I take one word: status, pools, queue, warmup, cost or help; with a pool, warm or cool.\n`/gpu status`",
+        ),
+        (
+            "pool=l4",
+            "🤔 I take one word: status, pools, queue, warmup, cost or help; with a pool, warm or cool.\n`/gpu status`",
+        ),
+        (
+            "x`y",
+            "🤔 No word `x'y`. I take status, pools, queue, warmup, cost or help; with a pool, warm or cool.\n`/gpu status`",
+        ),
     ],
 )
 def test_what_is_not_understood(text: str, answer: str) -> None:
@@ -453,10 +468,10 @@ def test_runs_that_wait_for_other_runs() -> None:
 
     assert [
         "🕓 **bbbb** (ben) is queued since 10:00 behind aaaa",
-        "🕓 **cccc** (cleo) is queued since 09:59 behind aaaa and bbbb",
-        "🕓 **d0** (dora) is queued since 09:59 behind aaaa and bbbb and cccc",
-        "🕓 **d1** (dora) is queued since 09:59 behind aaaa and bbbb and cccc and 1 more",
-        "🕓 **d2** (dora) is queued since 09:59 behind aaaa and bbbb and cccc and 2 more",
+        "🕓 **cccc** (cleo) is queued since 09:59 behind aaaa, bbbb",
+        "🕓 **d0** (dora) is queued since 09:59 behind aaaa, bbbb, cccc",
+        "🕓 **d1** (dora) is queued since 09:59 behind aaaa, bbbb, cccc and 1 more",
+        "🕓 **d2** (dora) is queued since 09:59 behind aaaa, bbbb, cccc and 2 more",
         "🕓 and 1 more: `/gpu queue`",
     ] == found[1:7]
     assert "🕓 **cccc** (cleo) is queued since 09:59" == lines(held(), cards[2])[1]
@@ -494,6 +509,7 @@ def test_case_b01() -> None:
             "  - autoscaler: 0/1 ready · target 2 · 0 to 4 nodes · 1 without its GPU · 1 not registered · ⚠️ the provider's quota"
             " is used up (`QUOTA_EXCEEDED`: Quota 'NVIDIA\\_L4\\_GPUS' exceeded; Limit: 1.0 in region us-central1), since 09:58"
         ),
+        "",
         "Groups of the autoscaler whose pool I don't know (`groups` of a pool in config.yaml tells):",
         "  - `gke-demo-cpu-40ce0341-grp`: 3/3 ready · 1 to 10 nodes",
     ] == lines(held(status=status), settings=alias, part=Part.POOLS)
@@ -529,7 +545,7 @@ def test_an_error_that_is_over() -> None:
     pools = held(status=status_text(broken))
     observe(pools, StatusSeen(status_text(group("g"), written="2026-03-02 10:16:00 +0000 UTC")), NOW + 600)
 
-    over = "✅ **H100**: the provider has none in stock (no capacity) at 09:58, over by 10:16"
+    over = "✅ **H100**, over by 10:16: ~~the provider has none in stock (no capacity)~~ at 09:58"
     assert over in lines(pools, now=NOW + 600)
     assert over in lines(pools, now=NOW + 600, part=Part.POOLS)
     tomorrow = NOW + 23 * 3600
@@ -595,7 +611,7 @@ def test_groups_in_all_their_states() -> None:
     assert [
         "  - `g2`: 1/1 ready · 3 not ready · 2 starting · 4 not registered for long · ⚠️ unhealthy",
         "  - `g3`: it says nothing",
-    ] == found[3:5]
+    ] == found[4:6]
 
 
 @pytest.mark.parametrize(
@@ -690,9 +706,10 @@ def test_nodes_are_listed_the_oldest_first_with_who_is_on_them() -> None:
         "🔵 **H100** 2/1 node · 1 up without a GPU yet · 1 of 2 GPUs free · `p`",
         "  - `c`: up, its GPU is not there yet",
         "  - `b`: ready · 1 of 2 used by `p` · up since 08:00",
+        "",
         "🟡 **L40S** 1/1 node · warm, idle since 10:06 · 1 of 1 GPU free",
         "  - `a`: ready · 0 of 1 used · up since 08:00 · idle since 10:06",
-    ] == lines(pools, settings=replace(SETTINGS, pools=POOLS[:2]), part=Part.POOLS)[:5]
+    ] == lines(pools, settings=replace(SETTINGS, pools=POOLS[:2]), part=Part.POOLS)[:6]
 
 
 def test_a_hidden_source_can_come_back() -> None:

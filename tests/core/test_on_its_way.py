@@ -263,7 +263,11 @@ def test_the_provider_makes_no_node() -> None:
     saw(book, StatusSeen(status_text(group(uuid))))
     assert "No node is coming" not in card(book)
     failed = event(
-        "FailedToScaleUpGroup", "status", f"Scale-up failed for group {uuid}: Quota exceeded", kind="ConfigMap"
+        "FailedToScaleUpGroup",
+        "status",
+        f"Scale-up failed for group {uuid}: Quota exceeded",
+        kind="ConfigMap",
+        when="2026-03-02T10:06:00Z",
     )
     saw(book, NoteSeen(failed))
     assert "⚠️ No node is coming: the provider's quota is used up (Quota exceeded)\n" in card(book)
@@ -272,6 +276,55 @@ def test_the_provider_makes_no_node() -> None:
     stopped = node("gpu-warmup", "Failed", message="Stopped with strategy 'Stop'")
     book.see(workflow_json(phase="Failed", nodes=[stopped], spec={"shutdown": "Stop"}))
     assert "The last word was: Quota exceeded" in card(book)
+
+
+def test_between_two_tries_the_reason_stays() -> None:
+    """The status names none while the next try is under way, and that is when the card may be written."""
+    book = waiting(replace(ONE_POOL, warmup_late_seconds=1e6))
+    uuid = ONE_POOL.pools[0].groups[0]
+    backoff = group(uuid, error=("OUT_OF_STOCK", "no H100 left"), lastTransitionTime="2026-03-02T10:03:00Z")
+    reason = "the provider has none in stock (`OUT_OF_STOCK`: no H100 left)"
+    for _ in range(2):
+        saw(book, StatusSeen(status_text(backoff)))
+        assert f"⚠️ No node is coming: {reason}\n" in card(book)
+        saw(book, StatusSeen(status_text(group(uuid, status="InProgress"))))
+        assert f"⚠️ The last try brought no node: {reason}\n" in card(book)
+    assert f"the last try brought no node: {reason}" in ask(book, "warmup")
+    refusal = "pod didn't trigger scale-up: 1 max node group size reached"
+    saw(book, NoteSeen(event("NotTriggerScaleUp", "warm", refusal, when="2026-03-02T10:04:00Z")))
+    assert "⚠️ No node is coming: " in card(book)
+    assert "The last try" not in card(book)
+
+    book.play(end_of_waiting(book))
+    stopped = node("gpu-warmup", "Failed", message="Stopped with strategy 'Stop'")
+    book.see(workflow_json(phase="Failed", nodes=[stopped], spec={"shutdown": "Stop"}))
+    assert "The last word was: OUT\\_OF\\_STOCK: no H100 left" in card(book)
+
+
+def test_a_node_that_comes_ends_what_was_said_of_the_try_before() -> None:
+    """The next try was better."""
+    book = waiting(replace(ONE_POOL, warmup_late_seconds=1e6))
+    uuid = ONE_POOL.pools[0].groups[0]
+    backoff = group(uuid, error=("OUT_OF_STOCK", "none"), lastTransitionTime="2026-03-02T10:02:00Z")
+    saw(book, StatusSeen(status_text(backoff)))
+    saw(book, StatusSeen(status_text(group(uuid, status="InProgress"))))
+    assert "The last try" in card(book)
+    saw(book, NodeSeen(new_node(0, "")))
+
+    assert "The last try" not in card(book)
+    assert "⏳ ready" in card(book)
+
+
+def test_without_a_status_only_what_failed_while_it_waits_counts() -> None:
+    """Nothing says when an Event's error is over: that of yesterday's run is not this one's."""
+    book = waiting(replace(ONE_POOL, warmup_late_seconds=1e6))
+    words = "Failed adding 1 nodes to group {} due to OutOfResource.OUT_OF_STOCK; source errors: none"
+    text = words.format(ONE_POOL.pools[0].groups[0])
+    for when, said in (("2026-03-02T09:40:00Z", False), ("2026-03-02T10:05:00Z", True)):
+        saw(book, NoteSeen(event("ScaleUpFailed", "status", text, kind="ConfigMap", when=when)))
+        assert said is ("⚠️ No node is coming: the provider has none in stock" in card(book))
+    saw(book, NodeSeen(replace(new_node(0, ""), created=NOW)))
+    assert "No node is coming" not in card(book)
 
 
 def test_what_the_autoscaler_refused_is_its_last_word() -> None:
@@ -508,7 +561,7 @@ def test_the_way_and_what_is_usual() -> None:
         "  - ⏳ waits since 10:04 for the node's GPU to be usable (usual 1 min) · its node is ready, and its GPU is not there yet\n"
         "  - ⚪ the test image is there (usual 50 s)\n"
         "  - ⚪ the tests begin (usual 2 s)\n"
-        "  - starts ≈ 10:05\n"
+        "  - starts ≈ 10:05\n\n"
         "Usual, by the last starts of each pool:\n"
         "  - **H100**: cold 6:40 min (scale-up 10 s, node 2:30 min, ready 20 s, GPU 1 min, image 50 s, start 2 s, 3 starts)"
     )

@@ -363,7 +363,7 @@ def test_the_newest_event_of_a_reason_is_kept() -> None:
     old = event("FailedScheduling", "p", "old", when="2026-03-02T10:01:00Z")
     pools = held(pods=(pod("p"),), notes=(new, old))
 
-    assert new == pools.note("uid-p", "FailedScheduling")
+    assert replace(new, first=old.first) == pools.note("uid-p", "FailedScheduling")
     observe(pools, PodSeen(pod("p"), gone=True), NOW)
     assert pools.note("uid-p", "FailedScheduling") is None
 
@@ -525,6 +525,64 @@ def test_errors_of_groups_come_by_events_too() -> None:
         name: each.error.kind for name, each in pools.errors.items()
     }
     assert "Nodes failed to register within 15m0s" == pools.errors["g-2"].error.text
+
+
+UUID = "7be2f9d4-aaaa-4bbb-8ccc-ddddeeeeffff"
+ADDING = f"Failed adding 1 nodes to group {UUID} due to {{}}; source errors: {{}}"
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "kind", "kept"),
+    [
+        ("OutOfResource.OUT_OF_STOCK", "out of stock in fr-par-2", ErrorKind.STOCK, "OUT_OF_STOCK"),
+        ("OutOfResource.QUOTA_EXCEEDED", "", ErrorKind.QUOTA, "QUOTA_EXCEEDED"),
+        ("Other.cloudProviderError", "no: that won't do", ErrorKind.OTHER, "cloudProviderError"),
+        ("42.x", "quota exceeded", ErrorKind.QUOTA, "x"),
+        ("OutOfResource.", "quota exceeded", ErrorKind.QUOTA, ""),
+        ("OUT_OF_STOCK", "none", ErrorKind.STOCK, "OUT_OF_STOCK"),
+    ],
+)
+def test_nodes_that_the_provider_does_not_make(code: str, text: str, kind: ErrorKind, kept: str) -> None:
+    """clusterstate.go prints class and code, and the provider's words; the class is no part of the code."""
+    failed = event("ScaleUpFailed", "status", ADDING.format(code, text), kind="ConfigMap")
+    unreadable = event("ScaleUpFailed", "other", "Failed adding 1 nodes to group g: no", kind="ConfigMap")
+    pools = held(notes=(failed, unreadable))
+
+    assert [UUID] == list(pools.errors)
+    error = pools.errors[UUID].error
+    assert (kind, kept, text) == (error.kind, error.code, error.text)
+
+
+def test_of_two_groups_that_fail_both_are_known_in_whatever_order() -> None:
+    """They are Events of one ConfigMap and one reason."""
+    text = "Failed adding 1 nodes to group {} due to Other.x; source errors: y"
+    late = event("ScaleUpFailed", "status", text.format("late"), kind="ConfigMap", when="2026-03-02T10:05:00Z")
+    early = event("ScaleUpFailed", "status", text.format("early"), kind="ConfigMap", when="2026-03-02T10:01:00Z")
+
+    for notes in ((late, early), (early, late)):
+        assert {"late", "early"} == set(held(notes=notes).errors)
+
+
+def test_an_event_that_a_later_status_knows_better() -> None:
+    """After a start it may be read after the status: it is over where that was written later and names no error."""
+    failed = event("ScaleUpFailed", "status", ADDING.format("Other.x", "y"), kind="ConfigMap")  # of 10:00
+
+    def over(status: str | None, when: str = "") -> bool:
+        pools = held(status=status)
+        later = replace(failed, at=failed.at + 900) if when and failed.at else failed
+        observe(pools, NoteSeen(later), NOW)
+        return pools.errors[UUID].over is not None
+
+    assert over(status_text(group(UUID)))
+    assert over(status_text(group("another", error=("X", "y"))))
+    assert not over(None)
+    assert not over(status_text(group(UUID)), "later")
+    assert not over(status_text(group(UUID), written="never"))
+    assert not over(status_text(group(UUID), autoscalerStatus="Initializing"))
+    assert not over("nodeGroups: [")
+    pools = held(status=status_text(group(UUID, error=("QUOTA_EXCEEDED", "no"))))
+    observe(pools, NoteSeen(replace(failed, at=NOW - 1)), NOW)
+    assert pools.errors[UUID].over is None
 
 
 def test_an_event_without_a_time_is_still_an_error() -> None:

@@ -105,6 +105,18 @@ def test_what_is_not_understood(text: str, says: str, copy: str) -> None:
     assert (says, copy) == (error.value.text, error.value.suggestion)
 
 
+def test_a_line_to_copy_names_a_pool() -> None:
+    """The first that is configured, if the asker may have it; the help where not."""
+    warm, cool = "Which pool shall I keep warm?", "Which pool shall I let cool?"
+    near = "No word `wram`. Did you mean warm? I take status, pools, queue, warmup, cost or help; with a pool, warm or cool."
+
+    assert f"{warm}\n`/gpu warm ci-training-h100`" == refused(book_of(), "warm")
+    assert f"{cool}\n`/gpu cool ci-training-h100`" == refused(book_of(), "cool")
+    assert f"{near}\n`/gpu warm ci-training-h100`" == refused(book_of(), "wram")
+    assert f"{warm}\n`/gpu help`" == refused(book_of(), "warm", "cleo")
+    assert f"{warm}\n`/gpu pools`" == refused(book_of(settings=replace(ADMINS, pools=())), "warm")
+
+
 # what is made of it
 
 

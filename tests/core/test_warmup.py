@@ -286,6 +286,36 @@ def test_what_the_autoscaler_refuses_and_what_the_kubelet_complains_of() -> None
     assert look(run(PULLS), pools, seen).trouble == ""
 
 
+def test_of_several_scale_ups_the_first_ends_the_step() -> None:
+    """Each that fails is followed by another: what waits for a node is late all the same."""
+    pools = held((), (mine(),))
+    seen = None
+    for clock in ("10:02", "10:08", "10:13"):
+        observe(pools, NoteSeen(event("TriggeredScaleUp", "warm", GROWN, when=at(clock))), NOW)
+        seen = look(run(WAITS), pools, seen)
+        assert legs(seen).startswith("queue 62, scale_up 60, [node],")
+    assert seen is not None
+    assert legs(seen, now=minute(13)).startswith("queue 62, scale_up 60, [node]!,")
+
+
+def test_the_first_scale_up_is_known_after_a_restart() -> None:
+    """An Event that came again says when it came first; of several Events the oldest counts, in whatever order."""
+    about = {"kind": "Pod", "name": "warm", "uid": "uid-warm"}
+
+    def grown(**times: str) -> Note:
+        body = {"metadata": {"name": "e"}, "reason": "TriggeredScaleUp", "message": GROWN, "involvedObject": about}
+        found = note(msgspec.json.decode(json.dumps(body | times), type=KubeEvent))
+        assert found is not None
+        return found
+
+    again = grown(firstTimestamp=at("10:02"), lastTimestamp=at("10:13"))
+    series = grown(eventTime=at("10:03"), lastTimestamp=at("10:12"))
+    timeless = grown()
+    for notes in ((again,), (series, again), (again, series), (timeless, again)):
+        assert look(run(WAITS), held((), (mine(),), notes)).scale_up == minute(2)
+    assert look(run(WAITS), held((), (mine(),), (timeless,))).scale_up is None
+
+
 def test_a_retry_begins_anew_and_the_queue_is_kept() -> None:
     """The attempt gets its name when it leaves the queue; another one has another way."""
     queued = follow(workflow(RUN), held(), None, SETTINGS, ("j4t9", "m3x8"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from bot.core.card import Stage, card_of
 from bot.core.causes import in_plain_words
 from bot.core.effects import EditCard, ExitPost, PatchWorkflow, SayInThread
 from bot.core.events import EffectFailed, Trouble, WorkflowChanged, WorkflowDeleted
-from bot.core.memory import read_memory
+from bot.core.memory import RUN_ANNOTATION, Ended, Memory, read_memory, write
 from bot.core.render.answers import ended_line
 from bot.core.render.card import render_card
 from bot.core.render.thread import summary
@@ -238,8 +239,39 @@ def test_terminated_in_the_queue_is_cancelled_and_nothing_ran() -> None:
 
     assert card.outcome is not None
     assert (Verdict.CANCELLED, Reach.QUEUE) == (card.outcome.verdict, card.outcome.reach)
-    assert "Nothing ran, it was still in the queue." in render_card(card, SETTINGS).text
+    assert render_card(card, SETTINGS).text.startswith("Nothing ran: stopped while it waited in the queue for ")
     assert "🚫 k7m2 cancelled before any test ran" == summary(card)
+
+
+def test_deleted_in_the_queue_is_one_line_and_tells_how_long_it_waited() -> None:
+    """From when it was made: Argo calls it started only when it looks at it."""
+    created, deleted = "2026-03-02T09:44:00Z", "2026-03-02T09:56:00Z"
+    meta = {"creationTimestamp": created, "deletionTimestamp": deleted, "annotations": {}}
+    card = card_of(workflow(phase="Pending", meta=meta), SETTINGS, deleted=True)
+    unknown = card_of(workflow(phase="Pending", meta=meta | {"creationTimestamp": None}), SETTINGS, deleted=True)
+
+    post = render_card(replace(card, notes=()), SETTINGS)
+    first, *foot = post.text.split("  \n")
+    assert "Nothing ran: deleted while it waited in the queue for 12 min, until 09:56 UTC" == first
+    assert 1 == len(foot)
+    assert post.message.startswith("🚫 **k7m2 cancelled** · all models, ")
+    assert "Nothing ran: deleted while it waited in the queue, until" in render_card(unknown, SETTINGS).text
+    assert "in the queue  \n" in render_card(replace(card, seconds=None, since=None), SETTINGS).text
+
+
+def test_a_retried_run_waited_from_its_retry() -> None:
+    """What came before was another attempt."""
+    never_made = node("gpu-warmup", "Failed", message=NOT_CREATED), OMITTED
+    meta = failed().metadata
+    memory = Memory(meta.uid, meta.name, "C", 0.0, journal=(Ended("", "", ""),))
+    retried = Memory(meta.uid, meta.name, "C", 0.0, journal=(Ended("an earlier one", "", ""),))
+    seconds = []
+    for each in (memory, retried):
+        more = {"annotations": {RUN_ANNOTATION: write(each)}, "creationTimestamp": "2026-03-02T08:00:00Z"}
+        run = failed(*never_made, spec={"shutdown": "Terminate"}, meta=more)
+        seconds.append(card_of(run, SETTINGS).seconds)
+
+    assert [9360, 2160] == seconds
 
 
 def test_terminated_during_warm_up_ran_no_test() -> None:
@@ -303,7 +335,7 @@ def test_a_lock_without_a_holder_shows_argos_words() -> None:
 
 def test_status_knows_a_run_that_never_got_a_gpu() -> None:
     """In the words of the card."""
-    line = ended_line("k7m2", EndedRun("gpu-test-k7m2", Verdict.NO_GPU, "CHANNEL", "post"))
+    line = ended_line("k7m2", EndedRun("gpu-test-k7m2", Verdict.NO_GPU, "CHANNEL", "post"), SETTINGS)
 
     assert "💤 **k7m2** never got a GPU (`gpu-test-k7m2`)" == line
 

@@ -71,7 +71,7 @@ async def test_out_of_stock_backs_off_and_tries_again(world: EmbeddedWorld) -> N
 
     assert backoff["status"] == "Backoff"
     assert backoff["backoffInfo"]["errorCode"] == "OUT_OF_STOCK"
-    assert "FailedToScaleUpGroup" in reasons(cluster)
+    assert "ScaleUpFailed" in reasons(cluster)
     cluster.autoscaler.heal(H100)
     await cluster.until_running(name)
 

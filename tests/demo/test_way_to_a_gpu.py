@@ -6,14 +6,15 @@ The same steps are played on real nodes in tests/real/test_warmup.py.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bot import play
-from bot.demo.kinds import CONFIGMAPS
+from bot.demo.kinds import CONFIGMAPS, EVENTS
 
-from .test_play import card, demo  # noqa: F401  # a fixture
+from .test_play import LEASE, card, demo, is_ready  # noqa: F401  # a fixture
 
 H100 = "ci-training-h100"
 
@@ -79,3 +80,49 @@ async def test_a_provider_that_has_none(demo: play.Play) -> None:  # noqa: F811
     autoscaler.fail(H100)
     await chat.say("dev", "gpu-tests", "/gputest dqn scope=lib")
     await chat.until(lambda: "⚠️ No node is coming: the provider has none in stock (`OUT_OF_STOCK`" in card(demo))
+
+
+async def test_a_quota_that_is_used_up_for_as_long_as_a_run_waits(demo: play.Play) -> None:  # noqa: F811
+    """The autoscaler tries again and again: the card says why all the time, the step gets red, the end names it."""
+    chat, autoscaler = demo.world.chat, demo.world.cluster.autoscaler
+    for name, pool in autoscaler.pools.items():
+        if pool.gpus:
+            autoscaler.fail(name, "QUOTA_EXCEEDED")
+    await chat.say("dev", "gpu-tests", "/gputest models=dqn epochs=2 pool=ci-compile ref=v1.3")
+    reason = "the provider's quota is used up (`QUOTA_EXCEEDED`: quota exceeded)"
+    await chat.until(lambda: f": {reason}" in card(demo))
+    await chat.until(lambda: "⚠️ node since" in card(demo))
+    assert f": {reason}" in card(demo)
+    assert reason in (await chat.say("dev", "gpu-tests", "/gpu warmup")).text
+    await chat.until(lambda: "never got an L4" in card(demo))
+
+    assert "The last word was: QUOTA\\\\_EXCEEDED: quota exceeded" in card(demo)
+
+
+@pytest.mark.parametrize(
+    ("code", "head"), [("OUT_OF_STOCK", "**No H100 to be had**"), ("QUOTA_EXCEEDED", "**No further H100**")]
+)
+async def test_one_alert_for_a_problem_of_the_provider(tmp_path: Path, code: str, head: str) -> None:
+    """Status and Events tell of it, and each try again: it is said once, and of the pool."""
+    options = play.Options(speed=200.0, lease=LEASE, patience=0.05)
+    async with play.playing(options, tmp_path) as playing:
+        await is_ready(playing)
+        chat, cluster = playing.world.chat, playing.world.cluster
+        cluster.autoscaler.fail(H100, code)
+
+        def alerts() -> list[str]:
+            return [post["message"] for post in chat.posts() if post["props"].get("gputest_alert")]
+
+        def failures() -> int:
+            return sum(event["count"] for event in cluster.store.all(EVENTS) if event["reason"] == "ScaleUpFailed")
+
+        await chat.say("dev", "gpu-tests", "/gputest dqn scope=lib")
+        await chat.until(lambda: bool(alerts()))
+        so_far = failures()
+        await chat.until(lambda: failures() >= so_far + 2)
+
+        (alert,) = alerts()
+        assert alert.startswith(f"@dev ⚠️ {head} · since ")
+        assert f"(`{code}`: " in alert
+        answer = (await chat.say("dev", "gpu-tests", "/gpu")).text
+        assert "due to" not in answer

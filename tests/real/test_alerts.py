@@ -160,7 +160,7 @@ async def test_no_stock(stage: RealStage, place: Place) -> None:
 
 
 async def test_no_quota(stage: RealStage, place: Place) -> None:
-    """The provider's quota is used up: on the card by the autoscaler's refusal, in `/gpu` and as an alert by its status."""
+    """The provider's quota is used up: told by an Event and then by the status, on the card, in `/gpu` and as one alert."""
     told = await story(stage)
     run = await place.run("/gputest dqn")
     pod = await place.pod_of(told.call(run))
@@ -169,6 +169,12 @@ async def test_no_quota(stage: RealStage, place: Place) -> None:
         pod, "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
     )
     words = "Quota 'NVIDIA_H100_GPUS' exceeded.  Limit: 1.0 in region fr-par."
+    await place.scale_up_failed(UUID, "OutOfResource.QUOTA_EXCEEDED", words)
+
+    async def alone() -> bool:
+        return any("No further H100" in post["message"] for post in await told.posts())
+
+    await stage.until("the Event alone makes the alert", alone)
     await place.autoscaler_shows(status(group(0, 0, error("QUOTA_EXCEEDED", words))))
     await told.card(run, "no quota", NONE, "No node is coming: the provider's quota is used up")
     await told.see("no quota", "the provider's quota is used up")

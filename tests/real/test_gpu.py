@@ -127,12 +127,21 @@ class Scene:
 
     async def autoscaler_says(self, pod: Manifest, reason: str, message: str) -> None:
         """An Event on a pod, as the cluster-autoscaler records it."""
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         meta = pod["metadata"]
         about = {"kind": "Pod", "namespace": meta["namespace"], "name": meta["name"], "uid": meta["uid"]}
-        path = f"/api/v1/namespaces/{meta['namespace']}/events"
+        await self._event(about, reason, message)
+
+    async def scale_up_failed(self, group: str, code: str, words: str) -> None:
+        """The Event on its status by which the cluster-autoscaler tells of nodes that the provider did not make."""
+        about = {"kind": "ConfigMap", "namespace": "kube-system", "name": "cluster-autoscaler-status"}
+        message = f"Failed adding 1 nodes to group {group} due to {code}; source errors: {words}"
+        await self._event(about, "ScaleUpFailed", message)
+
+    async def _event(self, about: Manifest, reason: str, message: str) -> None:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        path = f"/api/v1/namespaces/{about['namespace']}/events"
         body: Manifest = {
-            "metadata": {"generateName": f"{meta['name']}."},
+            "metadata": {"generateName": f"{about['name']}."},
             "involvedObject": about | {"apiVersion": "v1"},
             "reason": reason,
             "message": message,
@@ -284,7 +293,10 @@ async def test_scale_up_that_fails(stage: RealStage, scene: Scene) -> None:
     )
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
     await scene.autoscaler_shows(OLD_FORM.format(now=now, uuid=UUID))
-    await told.see("old form", "a scale-up failed, the autoscaler waits", "**H100**: the scale-up failed, since HH:MM")
+    unplaced = "no node of the kind it asks for is up"
+    await told.see(
+        "old form", unplaced, "a scale-up failed, the autoscaler waits", "**H100**: the scale-up failed, since HH:MM"
+    )
     await scene.autoscaler_shows(status(group(0, 0, {"status": "Backoff", "backoffInfo": error})))
     await told.see("new form", "quota is used up", "the autoscaler waits before it tries again")
     await scene.autoscaler_shows("nodeGroups: [")

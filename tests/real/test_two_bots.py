@@ -12,6 +12,9 @@ import pytest
 
 from tests.real.bots import SWEEP, Trial, passing, red
 from tests.real.calls import BY_NAME
+from tests.real.rig.pod_script import Bind, Exit, Pending, Running, Wait
+from tests.real.test_kill_at_every_call import alert_of
+from tests.stories.test_first_card import NO_GPU
 
 LONG = bool(os.environ.get("GPUTEST_LONG"))
 AWAY = 600.0 if LONG else 20.0
@@ -42,6 +45,31 @@ async def under_way(trial: Trial, gate: str) -> dict[str, Any]:
 
 async def leads(trial: Trial) -> bool:
     return bool((await trial.other.readiness()).get("leader"))
+
+
+async def test_an_alert_of_one_is_ended_by_the_other(trial: Trial) -> None:
+    """Both see a run that waits long: one says so, is killed, and the other goes on with the same post."""
+    alerts = {"runs": {"alerts": {"slow_minutes": 0.03, "over_after_seconds": 0.5}}}
+    await trial.alone()
+    trial.bot.kill()
+    await trial.restart(**alerts)
+    await trial.other.start(leads=False, **alerts)
+    waits = [Pending(NO_GPU), Wait("alert-of-two"), Bind("h100-of-two"), Running(), Exit(0)]
+    trial.stage.script("gpu-warmup", waits)
+    trial.stage.script("compile-and-test", [Bind("h100-of-two"), *red("tests-of-two")])
+    run = await trial.submit()
+    await trial.until("the alert", lambda: alert_of(trial, run, over=False))
+
+    trial.bot.kill()
+    await trial.until("the other leads", lambda: leads(trial))
+    await trial.stage.release("alert-of-two")
+    await trial.until("its end", lambda: alert_of(trial, run, over=True))
+
+    await trial.stage.release("tests-of-two")
+    await trial.reported(run, FAILED)
+    assert await alert_of(trial, run, over=True)
+    await trial.other.end()
+    await trial.restart()
 
 
 async def test_the_leader_is_killed_in_mid_run(trial: Trial) -> None:

@@ -212,6 +212,6 @@ def alike(text: str, words: dict[str, str]) -> str:
     text = re.sub(r"^(?:Warm-up|Warm start)[ :][^\n]*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"\b\d\d:\d\d (UTC|CET|CEST)\b", r"HH:MM \1", text)
     text = re.sub(r"\b(?:\w{3} )?\d{1,2} [A-Z]\w{2} HH:MM", "DAY HH:MM", text)
-    text = re.sub(r"\b\d+ s, ended\b", "TIME, ended", text)
+    text = re.sub(r"\b\d+ s, (ended|until)\b", r"TIME, \1", text)
     text = re.sub(r"(green), \d+ s\b", r"\1, TIME", text)
     return re.sub(r" +$", "", text, flags=re.MULTILINE)

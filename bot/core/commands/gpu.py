@@ -77,20 +77,22 @@ Gpu = ShowGpus | ShowWarmup | ShowCost | WarmPool | CoolPool | ShowHelp
 
 _SPAN = re.compile(r"(?:(?P<hours>[0-9]{1,3})\s*h(?:ours?)?)?\s*(?:(?P<minutes>[0-9]{1,4})\s*(?:m(?:in(?:utes?)?)?)?)?")
 
+_KNOWN = "status, pools, queue, warmup, cost or help; with a pool, warm or cool"
+
 _WORDS = {part.value: part for part in Part} | {"pool": Part.POOLS, "nodes": Part.POOLS, "waiting": Part.QUEUE}
 
 
-def parse(text: str) -> Gpu:
-    """Read what was typed behind `/gpu`.
+def parse(text: str, pool: str = "") -> Gpu:
+    """Read what was typed behind `/gpu`. `pool` stands in a line to copy where one is missing.
 
     Raises:
         UserError: not well formed, or no such word; the nearest one is named.
     """
     line = split(text, SPEC.trigger, {"for"})
     if line.words and line.words[0].lower() in {"warm", "cool"}:
-        return _warmth(line)
+        return _warmth(line, pool)
     if line.pairs or len(line.words) > 1:
-        raise UserError("I take one word: status, pools, queue, warmup or cost.", f"/{SPEC.trigger} status")
+        raise UserError(f"I take one word: {_KNOWN}.", f"/{SPEC.trigger} status")
     word = line.words[0].lower() if line.words else Part.STATUS.value
     if word == "help":
         return ShowHelp(SPEC.trigger)
@@ -99,22 +101,27 @@ def parse(text: str) -> Gpu:
     if word in {"cost", "costs"}:
         return ShowCost()
     if word not in _WORDS:
-        near = nearest(word, (*_WORDS, "warmup", "cost", "help"))
+        near = nearest(word, (*_WORDS, "warmup", "cost", "warm", "cool", "help"))
         hint = f" Did you mean {near}?" if near else ""
         raise UserError(
-            f"No word `{word.replace('`', chr(39))[:60]}`.{hint} I take status, pools, queue, warmup, cost.",
-            f"/{SPEC.trigger} {near or 'status'}",
+            f"No word `{word.replace('`', chr(39))[:60]}`.{hint} I take {_KNOWN}.",
+            _line(near or "status", pool),
         )
     return ShowGpus(_WORDS[word])
 
 
-def _warmth(line: Line) -> WarmPool | CoolPool:
+def _line(word: str, pool: str) -> str:
+    """A line to copy: with a pool where the word needs one, the pools where none is known."""
+    if word not in {"warm", "cool"}:
+        return f"/{SPEC.trigger} {word}"
+    return f"/{SPEC.trigger} {word} {pool}" if pool else f"/{SPEC.trigger} pools"
+
+
+def _warmth(line: Line, known: str) -> WarmPool | CoolPool:
     word, *rest = line.words
     word = word.lower()
     if not rest:
-        raise UserError(
-            f"Which pool shall I {'keep warm' if word == 'warm' else 'let cool'}?", f"/{SPEC.trigger} pools"
-        )
+        raise UserError(f"Which pool shall I {'keep warm' if word == 'warm' else 'let cool'}?", _line(word, known))
     pool, *span = rest
     if span[:1] and span[0].lower() == "for":
         span = span[1:]

@@ -26,11 +26,16 @@ def said(concern: Concern, since: float, settings: Settings) -> str:
 
 
 def over(held: Held, settings: Settings) -> str:
-    """The same post once it is over. Of what ended while nobody looked, the moment is not known."""
+    """The same post once it is over, which comes first, and what was wrong struck out behind it.
+
+    Of what ended while nobody looked, the moment is not known.
+    """
     gone = held.gone if held.gone is not None else held.since
     length, at = duration(max(0, int(gone - held.since))), _clock(gone, settings)
-    end = f"Over by {at}, after {length} at most." if held.missed else f"Over after {length}, at {at}."
-    return f"{held.text.replace(OPEN, OVER, 1)}\n{end}"
+    end = f"Over by {at}, after {length} at most" if held.missed else f"Over after {length}, at {at}"
+    *who, rest = held.text.split(f"{OPEN} ", 1)
+    head, since, detail = rest.partition("** · since ")
+    return f"{''.join(who)}{OVER} **{end}**: ~~{head.removeprefix('**')}~~" + (f" · since {detail}" if since else "")
 
 
 def _clock(at: float, settings: Settings) -> str:

@@ -9,14 +9,15 @@ from bot.core.card import Card, Stage
 from bot.core.commands.spec import CommandSpec
 from bot.core.errors import UserError
 from bot.core.nightly import NightlyView
-from bot.core.render.card import clock, headline, models_words, origin_words
+from bot.core.render.card import clock, headline, models_words, origin_words, queue_words
 from bot.core.render.escape import code, prose
-from bot.core.render.post import fit
+from bot.core.render.post import apart, fit
 from bot.core.render.scheduling import waiting_words
 from bot.core.schedule import zone
 from bot.core.settings import Settings
 from bot.core.state import EndedRun
 from bot.core.verdict import Verdict
+from bot.core.workflow import instant
 
 MAX_RUNS = 30
 """Runs listed by `status`."""
@@ -70,7 +71,6 @@ def help_text(spec: CommandSpec, settings: Settings) -> str:
     if spec.trigger == "gputest":
         defaults = settings.defaults
         lines += [
-            "",  # Markdown takes a line right after a list for a part of its last point
             f"Models: {', '.join(prose(m, 30) for m in settings.model_names)}",
             (
                 f"Scopes: {', '.join(settings.scopes)} · pools: {', '.join(prose(p.name, 40) for p in settings.pools)}"
@@ -81,7 +81,7 @@ def help_text(spec: CommandSpec, settings: Settings) -> str:
                 f" {'the default branch' if defaults.ref == 'HEAD' else code(defaults.ref)}"
             ),
         ]
-    return "\n".join(lines)
+    return "\n".join(apart(lines))
 
 
 def started(short: str, channel: str, *, posts: bool) -> str:
@@ -139,10 +139,11 @@ def nothing_to_rerun(short: str, verdict: Verdict | None) -> str:
     }.get(verdict or Verdict.UNKNOWN, f"Of {name} no results are known, so nobody knows what failed.")
 
 
-def run_unknown(run: str | None, known: Sequence[str]) -> str:
-    """No run of that name, for commands that need one."""
+def run_unknown(run: str | None, known: Sequence[str], *, ended: bool = False) -> str:
+    """No run of that name, for commands that need one; `ended`: one that has ended."""
     names = ", ".join(code(name, 40) for name in known[:10])
-    hint = f"I know {names}." if names else "I know none at the moment."
+    none = "I know none that has ended." if ended else "I know none at the moment."
+    hint = f"I know {names}." if names else none
     return f"No run is called {code(run, 60)}. {hint}" if run else f"No run to do that with. {hint}"
 
 
@@ -181,7 +182,7 @@ def run_list(cards: Sequence[Card], ended: Sequence[tuple[str, EndedRun]], setti
     if not listed or (not cards and not ended):
         return status(cards, ended, settings, listed=listed)
     lines = [run_line(card, settings) for card in cards[:MAX_RUNS]]
-    lines += [ended_line(short, run) for short, run in ended]
+    lines += [ended_line(short, run, settings) for short, run in ended]
     return fit(lines)
 
 
@@ -210,7 +211,7 @@ def status(cards: Sequence[Card], ended: Sequence[tuple[str, EndedRun]], setting
     if not cards:
         lines.append("No run is under way.")
     if ended:
-        lines.append("Ended last: " + ", ".join(_ended(short, run) for short, run in ended))
+        lines += ["Ended last:", *(_ended(short, run, settings) for short, run in ended)]
     return fit(lines)
 
 
@@ -218,7 +219,9 @@ def run_line(card: Card, settings: Settings) -> str:
     """One run under way."""
     since = f", since {clock(card.since, settings)}" if card.since else ""
     models = models_words(card.asked)
-    detail = f" · {waiting_words(card.detail) or prose(card.detail, 160)}" if card.detail else ""
+    queued = queue_words(card)
+    why = queued[:1].lower() + queued[1:] or waiting_words(card.detail) or prose(card.detail, 160)
+    detail = f" · {why}" if why else ""
     return f"{_STAGES[card.stage]}{since}: **{prose(card.short, 40)}** · {models} · {origin_words(card.origin)}{detail}"
 
 
@@ -235,19 +238,24 @@ def several(run: str, names: Sequence[str]) -> str:
     return f"{code(run, 60)} may be any of {listed}. Give the whole name."
 
 
-def ended_line(short: str, run: EndedRun) -> str:
+def ended_line(short: str, run: EndedRun, settings: Settings) -> str:
     """One run that was reported."""
-    return f"{_ended(short, run)} (`{prose(run.name, 80)}`)"
+    return f"{_ended(short, run, settings)} (`{prose(run.name, 80)}`)"
 
 
-def _ended(short: str, run: EndedRun) -> str:
+def _ended(short: str, run: EndedRun, settings: Settings) -> str:
+    """What came of it, when, and who asked, without ringing anybody."""
     words = {
         "passed": "✅", "failed": "❌", "broken": "🧱", "cancelled": "🚫", "timed_out": "⌛", "no_gpu": "💤",
         "unknown": "❔",
     }  # fmt: skip
     verdict = run.verdict.value if run.verdict else "unknown"
     said = "never got a GPU" if run.verdict is Verdict.NO_GPU else verdict.replace("_", " ")
-    return f"{words[verdict]} **{prose(short, 40)}** {said}"
+    head = f"**{run.headline}**" if run.headline else f"**{prose(short, 40)}** {said}"
+    finished = instant(run.finished)
+    when = f"ended {finished.astimezone(zone(settings.timezone)):%-d %b %H:%M %Z}" if finished else ""
+    who = origin_words(run.origin) if run.origin else ""
+    return " · ".join(part for part in (f"{words[verdict]} {head}", when, who) if part)
 
 
 def nightly(view: NightlyView) -> str:

@@ -12,7 +12,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from bot.core.card import Asked, Card, Origin, OriginKind, Stage
-from bot.core.progress import Progress
+from bot.core.progress import ModelProgress, Progress
 from bot.core.render.escape import code, prose
 from bot.core.render.post import AMBER, BLUE, GREEN, GREY, PURPLE, RED, Post
 from bot.core.render.scheduling import waiting_words
@@ -53,7 +53,7 @@ def _running(card: Card, settings: Settings) -> Post:
         Stage.QUEUED: (
             "🕓",
             GREY,
-            [_queued(card) or _reason(card.detail), since and f"Asked {since.removeprefix('since ')}"],
+            [queue_words(card) or _reason(card.detail), since and f"Asked {since.removeprefix('since ')}"],
         ),
         Stage.WAITING: (
             "🟡",
@@ -90,8 +90,11 @@ def _way_lines(card: Card, settings: Settings) -> list[str]:
     return [folded_line(way)] if way is not None else []
 
 
-def _queued(card: Card) -> str:
-    """For which run it waits. Which one comes next is Argo's to choose, so no place in line is promised."""
+def queue_words(card: Card) -> str:
+    """For which run it waits, "" where that is not known.
+
+    Which one comes next is Argo's to choose, so no place in line is promised.
+    """
     if not card.behind:
         return ""
     names = ", ".join(f"**{prose(name, 40)}**" for name in card.behind)
@@ -109,30 +112,42 @@ def _progress_lines(card: Card, progress: Progress) -> list[str]:
     seen = [(name, progress.model(name)) for name in card.asked.models]
     done = [m for _, m in seen if m is not None and not m.running]
     lines = [f"**{len(done)} of {len(seen)}**"] if progress.compiled else []
-    lines += [f"❌ **{prose(m.name, 30)}**: {_red_words(m.red)}" for _, m in seen if m is not None and m.red][
-        :MAX_LINES
-    ]
+    red = [m for _, m in seen if m is not None and m.red]
+    lines += [_red_line(m) for m in red[:MAX_LINES]]
     green = [m.name for m in done if not m.red and m.passed]
     unclear = [m.name for m in done if not m.red and not m.passed]
     waiting = [name for name, m in seen if m is None]
     lines += [_names("✅", green)] if green else []
     lines += [_names("❔", unclear)] if unclear else []
-    lines += [_names("⏳", [m.name for _, m in seen if m is not None and m.running])] if len(done) < len(seen) else []
-    lines += [_names("⚪", waiting)] if waiting else []
-    return [line for line in lines if line != "⏳ "]
+    running = [m.name for _, m in seen if m is not None and m.running and not m.red]
+    lines += [_names("⏳", running)] if running else []
+    return [*lines, _names("⚪", waiting)] if waiting else lines
 
 
-def _red_words(red: tuple[str, ...]) -> str:
+def _red_line(model: ModelProgress) -> str:
+    red, so_far = model.red, " so far" if model.running else ""
     more = f" and {len(red) - MAX_TESTS} more" if len(red) > MAX_TESTS else ""
-    return ", ".join(code(test, 80) for test in red[:MAX_TESTS]) + more
+    return f"❌ **{prose(model.name, 30)}**{so_far}: {', '.join(code(test, 80) for test in red[:MAX_TESTS])}{more}"
 
 
 def _ended(card: Card, outcome: Outcome, settings: Settings) -> Post:
     head, color = _HEADS[outcome.verdict]
-    message = f"{head} **{headline(card)}** · {prose(card.asked.epochs, 12)} {_epochs_word(card.asked)} · {_ref(card)}"
+    # of a verdict on each model the lines below name them all
+    named = outcome.verdict in {Verdict.PASSED, Verdict.FAILED}
+    message = f"{head} **{headline(card)}** · {_epochs(card.asked) + ' · ' + _ref(card) if named else _what(card)}"
     way = _way_lines(card, settings)
-    lines = [*_outcome_lines(outcome), *_reason_lines(outcome), *way, _length(card, settings), *_foot(card)]
-    return Post(message, _join(line for line in lines if line), color)
+    if outcome.verdict is Verdict.CANCELLED and outcome.reach is Reach.QUEUE:
+        lines = [_never_began(card, outcome, settings)]
+    else:
+        lines = [*_outcome_lines(outcome), *_reason_lines(outcome), *way, _length(card, settings)]
+    return Post(message, _join(line for line in [*lines, *_foot(card)] if line), color)
+
+
+def _never_began(card: Card, outcome: Outcome, settings: Settings) -> str:
+    """All that is to be said of a run of which nothing ran: why, and how long it waited."""
+    waited = f" for {duration(card.seconds)}" if card.seconds is not None else ""
+    end = f", until {clock(card.since, settings)}" if card.since is not None else ""
+    return f"Nothing ran: {prose(outcome.reason, 300) or 'stopped while it waited'} in the queue{waited}{end}"
 
 
 _HEADS = {
@@ -330,6 +345,8 @@ def models_words(asked: Asked) -> str:
     if asked.all_models:
         return "all models"
     more = f" and {len(asked.models) - 6} more" if len(asked.models) > 6 else ""
+    if not asked.models:
+        return "no model"
     return ", ".join(prose(m, 30) for m in asked.models[:6]) + more
 
 
@@ -337,11 +354,11 @@ def _what(card: Card) -> str:
     asked = card.asked
     models = models_words(asked)
     scope = "" if asked.scope == "all" else f", {prose(asked.scope, 20)} tests"
-    return f"{models}{scope}, {prose(asked.epochs, 12)} {_epochs_word(asked)} · {_ref(card)}"
+    return f"{models}{scope}, {_epochs(asked)} · {_ref(card)}"
 
 
-def _epochs_word(asked: Asked) -> str:
-    return "epoch" if asked.epochs == "1" else "epochs"
+def _epochs(asked: Asked) -> str:
+    return f"{prose(asked.epochs, 12)} {'epoch' if asked.epochs == '1' else 'epochs'}"
 
 
 def _ref(card: Card) -> str:

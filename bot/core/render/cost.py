@@ -51,7 +51,7 @@ class _Answer:
         used = [pool for pool in view.pools if pool.month or pool.last]
         title = f"**GPU cost, {self._local(self._now):%a %-d %b, %H:%M %Z}**"
         if not used:
-            return fit([title, f"⚪ No node was up in {month}, nor in {last}.", *self._notes()])
+            return fit([title, self._none(month, last), *self._notes(used=False)])
         sums = [
             f"today **{self._all(pool.today for pool in used)}**",
             f"{month} **{self._all(pool.month for pool in used)}**",
@@ -59,6 +59,13 @@ class _Answer:
         ]
         lines = [title, " · ".join(sums), *(self._pool(pool, month, last) for pool in used)]
         return fit([*lines, *self._triggers(used, month), *self._notes()])
+
+    def _none(self, month: str, last: str) -> str:
+        """No node was up, as far back as anybody looked."""
+        if self._view.since is None:
+            return f"⚪ No node was up in {month}, nor in {last}."
+        since = f"{self._local(self._view.since):%-d %b %H:%M}"
+        return f"⚪ No node seen since {since}, when the counting began; of what was before I know nothing."
 
     def _all(self, spent: Iterable[Spent]) -> str:
         """The amount of several pools; hours where no pool has a price, and a plus where some have none."""
@@ -97,10 +104,10 @@ class _Answer:
                 parts.append(f"{_WORDS[use]} {self._all(spent)}" + (f" ({hours(seconds)})" if seconds else ""))
         return [f"{month} by trigger: {' · '.join(parts)}", _HOW]
 
-    def _notes(self) -> list[str]:
-        """What is not in it."""
+    def _notes(self, *, used: bool = True) -> list[str]:
+        """What is not in it. Where nothing is, since when that was counted has been said."""
         view, notes = self._view, []
-        if view.since is not None:
+        if view.since is not None and used:
             notes.append(f"👁 Counted since {self._local(view.since):%-d %b %H:%M}; of what was before I know nothing.")
         if view.blind is not None:
             until = "" if self._now - view.blind < 1 else f" until {self._local(view.blind):%-d %b %H:%M}"

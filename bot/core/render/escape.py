@@ -17,6 +17,7 @@ _MARKDOWN = re.compile(r"([\\`*_~\[\]<>|#])")
 _EMOJI = re.compile(r":(?=[A-Za-z0-9_+-]+:)")
 _URL = re.compile(r"(?i)\b(https?|ftp|mailto):(?=/|\S)")
 _UNESCAPED = re.compile(r"(\\[\\`*_~\[\]<>|#])|([\\`*_~\[\]<>|#])")
+_MARKS = re.compile(r"\\([\\`*_~\[\]<>|#])|`|\*\*")
 _MENTION_NAME = re.compile(r"[a-z0-9._-]{1,64}")
 _EVERYBODY = frozenset({"all", "channel", "here"})
 """They ring a whole channel, also with a dot, a dash or a low line behind them (notification.go)."""
@@ -46,6 +47,11 @@ def again_harmless(text: str) -> str:
     line = _URL.sub(r"\1" + ZERO_WIDTH + ":", line)
     line = _UNESCAPED.sub(lambda found: found[1] or "\\" + found[2], line)
     return re.sub(f"@(?!{ZERO_WIDTH})", "@" + ZERO_WIDTH, line)
+
+
+def unmarked(text: str) -> str:
+    """A sentence of ours for where no Markdown is read, as in the errors of a form: without its marks."""
+    return _MARKS.sub(lambda found: found[1] or "", text)
 
 
 def code(text: str, limit: int = 120) -> str:

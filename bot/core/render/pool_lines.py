@@ -170,7 +170,7 @@ class Lines:
 
     def queued(self, queued: Queued) -> str:
         """A run that waits for another run."""
-        behind = " and ".join(prose(name, 40) for name in queued.behind[:3])
+        behind = ", ".join(prose(name, 40) for name in queued.behind[:3])
         more = len(queued.behind) - 3
         if more > 0:
             behind += f" and {more} more"

@@ -11,7 +11,7 @@ from bot.core.pools import Sight
 from bot.core.pools_view import GpuView, PoolView, Warmth
 from bot.core.render.escape import code, prose
 from bot.core.render.pool_lines import Lines, gpu_count
-from bot.core.render.post import fit
+from bot.core.render.post import apart, fit
 from bot.core.render.scale_errors import error_words
 from bot.core.render.warmup import soon
 from bot.core.settings import Settings
@@ -36,7 +36,7 @@ def gpus(part: Part, view: GpuView, settings: Settings, now: float) -> str:
         Part.POOLS: ("GPU pools", answer.pools),
         Part.QUEUE: ("Waiting for a GPU", answer.queue),
     }[part]
-    return fit([f"**{title}, {lines.clock(now)} {lines.zone()}**", *body()])
+    return fit(apart([f"**{title}, {lines.clock(now)} {lines.zone()}**", *body()]))
 
 
 def not_understood(error: UserError) -> str:
@@ -124,7 +124,8 @@ class _Answer:
                 lines.append(f"⚠️ {name}: {error_words(held.error)}{self._lines.since(held.error)}{more}")
             elif self._now - held.over < OVER_SECONDS:
                 at = f" at {self._lines.clock(held.error.at.timestamp())}" if held.error.at else ""
-                lines.append(f"✅ {name}: {error_words(held.error)}{at}, over by {self._lines.clock(held.over)}")
+                over = self._lines.clock(held.over)
+                lines.append(f"✅ {name}, over by {over}: ~~{error_words(held.error)}~~{at}")
         return lines
 
     def _in_backoff(self, name: str) -> bool:

@@ -25,6 +25,23 @@ def fit(lines: Iterable[str], limit: int = MAX_MESSAGE) -> str:
     return text + ("" if "`" in every[kept] else every[kept][:room]) + "…"
 
 
+def apart(lines: Iterable[str]) -> list[str]:
+    """The lines with an empty one after each list: Markdown takes a line right after a list for its last point's.
+
+    Not so a block of code, and not so an empty line.
+    """
+    parted: list[str] = []
+    for line in lines:
+        if parted and _is_point(parted[-1]) and line and not _is_point(line) and not line.startswith("```"):
+            parted.append("")
+        parted.append(line)
+    return parted
+
+
+def _is_point(line: str) -> bool:
+    return line.lstrip(" ").startswith("- ")
+
+
 @dataclass(frozen=True)
 class Post:
     """A message and at most one attachment below it."""

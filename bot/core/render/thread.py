@@ -8,7 +8,7 @@ from bot.core.card import Card, Origin, OriginKind
 from bot.core.memory import Ended
 from bot.core.render.card import duration, headline
 from bot.core.render.escape import again_harmless, code, fenced, mention, prose
-from bot.core.render.post import fit
+from bot.core.render.post import apart, fit
 from bot.core.results import RED, Suite, SuiteStatus
 from bot.core.settings import Settings
 from bot.core.verdict import ModelStatus, Reach, Verdict
@@ -57,7 +57,7 @@ def failure_parts(card: Card) -> tuple[Part, ...]:
 
 
 def _failure(name: str, suites: tuple[Suite, ...]) -> str:
-    return fit([f"❌ **{prose(name, 30)}**", *(line for s in suites if s.status in RED for line in _suite(s))])
+    return fit(apart([f"❌ **{prose(name, 30)}**", *(line for s in suites if s.status in RED for line in _suite(s))]))
 
 
 def _suite(suite: Suite) -> list[str]:

@@ -12,7 +12,7 @@ from bot.core.card import Card
 from bot.core.history import Usual
 from bot.core.pools import Sight
 from bot.core.render.escape import code, prose
-from bot.core.render.post import fit
+from bot.core.render.post import apart, fit
 from bot.core.render.scale_errors import error_words
 from bot.core.render.scheduling import waiting_words
 from bot.core.scheduling import Cause, read_reason
@@ -131,13 +131,15 @@ _UNNAMED = (Cause.TAINT, "")
 
 def refused_words(way: Way) -> str:
     """Why the autoscaler brings no node, "" where it said nothing of the kind."""
-    if way.failed is not None:
+    if way.failed is not None and not way.retried:
         return f"no node is coming: {error_words(way.failed)}"
     _, failed, reason = way.refused.partition(" failed: ")
     if failed:
         return f"no node is coming: {error_words(shorten(reason))}"
     words = waiting_words(way.refused) or prose(way.refused, 200)
-    return f"no node is coming: {words[:1].lower()}{words[1:]}" if words else ""
+    if words:
+        return f"no node is coming: {words[:1].lower()}{words[1:]}"
+    return f"the last try brought no node: {error_words(way.failed)}" if way.failed is not None else ""
 
 
 def stuck_words(step: str) -> str:
@@ -225,7 +227,7 @@ def warmups(
     lines += _unseen(sights) or ([] if under_way else ["No run is on its way to a GPU."])
     lines.append("Usual, by the last starts of each pool:")
     lines += [f"  - {_pool(pool)}" for pool in times]
-    return fit(lines)
+    return fit(apart(lines))
 
 
 def _unseen(sights: Mapping[Source, Sight]) -> list[str]:
@@ -241,9 +243,12 @@ def _unseen(sights: Mapping[Source, Sight]) -> list[str]:
 
 def _run(card: Card, way: Way, settings: Settings) -> list[str]:
     by = f" ({prose(card.origin.user_name, 64)})" if card.origin.user_name else ""
-    asked = way.legs[0].begin
+    asked, head = way.legs[0].begin, f"**{prose(card.short, 40)}**{by} · {prose(card.asked.gpu, 40)}"
     since = f" · asked {_hour(asked, settings)}" if asked is not None else ""
-    lines = [f"⏳ **{prose(card.short, 40)}**{by} · {prose(card.asked.gpu, 40)}{since}"]
+    if way.legs[0].current:
+        # the steps of a run that waits for its turn have all yet to come
+        return [f"🕓 {head} · {_step(way.legs[0], way, card, settings).removeprefix('⏳ ')}"]
+    lines = [f"⏳ {head}{since}"]
     for leg in way.legs:
         if leg.step is Step.PLACE and way.cold and not leg.current:
             continue

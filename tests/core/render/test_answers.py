@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bot.core.card import Card, Stage, card_of
+from bot.core.card import Card, Origin, OriginKind, Stage, card_of
 from bot.core.commands.gputest import SPEC
 from bot.core.errors import UserError
 from bot.core.nightly import NightlyView
@@ -67,7 +67,7 @@ def test_a_line_to_copy_is_shown_whole_or_not_at_all() -> None:
         answers.no_dialog(BAD),
         answers.not_ready(BAD),
         answers.internal_error(BAD),
-        answers.ended_line(BAD, EndedRun(BAD, None, "C", "P")),
+        answers.ended_line(BAD, EndedRun(BAD, None, "C", "P", origin=Origin(OriginKind.CHAT, "U", BAD)), SETTINGS),
         answers.nightly(replace(VIEW, name=BAD, schedules=(BAD,), timezone=BAD, running=(BAD,), complaint=BAD)),
         answers.run_line(replace(queued(), detail=BAD, short=BAD), SETTINGS),
     ],
@@ -95,6 +95,7 @@ def test_what_comes_from_outside_is_harmless(text: str) -> None:
         (answers.ended_already(queued()), "**k7m2** has ended already."),
         (answers.ended_already(card_of(ended(green()), SETTINGS)), "Too late: k7m2: all 10 green."),
         (answers.run_unknown(None, []), "No run to do that with. I know none at the moment."),
+        (answers.run_unknown("x", [], ended=True), "No run is called `x`. I know none that has ended."),
         (answers.run_not_found("x", []), "🤔 No run is called `x`. I know none at the moment."),
     ],
 )
@@ -123,11 +124,32 @@ def test_every_stage_has_its_word(stage: Stage) -> None:
 @pytest.mark.parametrize("verdict", [*Verdict, None])
 def test_every_verdict_has_its_mark(verdict: Verdict | None) -> None:
     """None is forgotten; of a run whose end was not seen nothing is claimed."""
-    line = answers.ended_line("k7m2", EndedRun("gpu-test-k7m2", verdict, "C", "P"))
+    line = answers.ended_line("k7m2", EndedRun("gpu-test-k7m2", verdict, "C", "P"), SETTINGS)
 
     assert line.endswith(" (`gpu-test-k7m2`)")
     assert line[0] in "✅❌🧱🚫⌛💤❔"
     assert ("❔ **k7m2** unknown" in line) is (verdict in {None, Verdict.UNKNOWN})
+
+
+def test_what_came_of_a_run_and_who_asked() -> None:
+    """Its headline, when it ended, and the asker by a name that rings nobody; in each answer a line of its own."""
+    anna = Origin(OriginKind.CHAT, "U", "anna")
+    run = EndedRun(
+        "gpu-test-k7m2", Verdict.FAILED, "C", "P", "2026-03-02T10:36:00Z", None, None, "k7m2: 1 failed", anna
+    )
+    line = "❌ **k7m2: 1 failed** · ended 2 Mar 10:36 UTC · for anna"
+
+    assert f"{line} (`gpu-test-k7m2`)" == answers.ended_line("k7m2", run, SETTINGS)
+    assert f"Ended last:\n{line}\n{line}" in answers.status([], [("k7m2", run)] * 2, SETTINGS, listed=True)
+
+
+def test_a_run_in_the_queue_reads_as_on_its_card() -> None:
+    """For whom it waits, and not Argo's words on the lock."""
+    words = "Waiting for foxhunt/Mutex/cargo lock. Lock status: 0/1"
+    card = replace(queued(), detail=words, behind=("j4t9",), lock="cargo")
+
+    assert answers.run_line(card, SETTINGS).endswith(" · waits for **j4t9**: one run at a time (lock `cargo`)")
+    assert answers.run_line(replace(card, behind=()), SETTINGS).endswith(f" · {words}")
 
 
 def test_a_run_without_a_time_or_a_reason() -> None:

@@ -122,6 +122,12 @@ SITUATIONS: dict[str, Card] = {
     "testing": running(TESTING),
     "compiling": replace(running(TESTING), progress=Progress("3f2a9c1" + "0" * 33)),
     "testing_with_progress": replace(running(TESTING), progress=PROGRESS, commit=PROGRESS.commit),
+    "testing_with_a_red_one_that_goes_on": replace(
+        running(TESTING, parameters={"models": "dqn,ppo"}),
+        progress=Progress(
+            compiled=True, models=(ModelProgress("dqn", 1), ModelProgress("ppo", 1, red=("t",), running=True))
+        ),
+    ),
     "testing_all_through": replace(
         running(TESTING, parameters={"models": "dqn,ppo"}),
         progress=Progress(compiled=True, models=(ModelProgress("dqn", 1), ModelProgress("ppo", 1))),

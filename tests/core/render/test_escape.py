@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.render.escape import again_harmless, clean, code, fenced, mention, prose
+from bot.core.render.escape import again_harmless, clean, code, fenced, mention, prose, unmarked
 
 E07 = json.loads((Path(__file__).parents[2] / "cases" / "e07.json").read_text(encoding="utf-8"))
 Z = "\u200b"
@@ -169,3 +169,8 @@ def test_field_case_e07_cells_stay_on_their_line(row: list[str]) -> None:
     assert 4 == len(re.findall(r"(?<!\\)\|", line))
     assert not re.search(r"(?<!\\)`", line)
     assert ":tada:" not in line
+
+
+def test_a_sentence_without_its_marks() -> None:
+    """For where no Markdown is read: as it was meant, and what was escaped is plain again."""
+    assert "No model mamba of k7m2, a*b_c" == unmarked("No model `mamba` of **k7m2**, a\\*b\\_c")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.render.post import MAX_MESSAGE, Post, fit
+from bot.core.render.post import MAX_MESSAGE, Post, apart, fit
 
 
 def test_attachments_as_mattermost_takes_them() -> None:
@@ -39,6 +39,12 @@ def test_what_fits_is_never_longer(lines: list[str], limit: int) -> None:
     assert len(shown) <= limit
     assert shown == "\n".join(lines) or shown.endswith("…")
     assert all(given == kept for given, kept in zip(lines, shown.split("\n")[:-1], strict=False))
+
+
+def test_what_follows_a_list_is_set_apart_from_it() -> None:
+    """Else it is taken for a part of the last point. A block of code is not, and one empty line is enough."""
+    assert ["a", "- b", "  - c", "", "d", "- e"] == apart(["a", "- b", "  - c", "d", "- e"])
+    assert ["- a", "```", "- b", "", "c"] == apart(["- a", "```", "- b", "", "c"])
 
 
 def test_the_limit_is_that_of_the_server() -> None:
