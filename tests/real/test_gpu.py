@@ -151,7 +151,8 @@ class Scene:
             "count": 1,
             "type": "Normal",
         }
-        await self.admin.create(path, body)
+        created = await self.admin.create(path, body)
+        self._made.append(f"{path}/{created['metadata']['name']}")
 
     async def autoscaler_shows(self, text: str) -> None:
         """The status ConfigMap says this from now on."""
