@@ -55,8 +55,9 @@ class Alerted(Way):
         assert all("gputest_alert_over" in post["props"] for post in posts)
 
     def alike(self, text: str) -> str:
-        """How long it took is chance, and so is whether enough starts were seen to call that usual."""
+        """How long it took is chance, whether its node was seen before it asked, and whether enough starts were seen."""
         text = re.sub(r" · ≈ \d+ (?:s|min) to start", "", super().alike(text))
+        text = re.sub(r"(?:Warm|Cold) start TIME", "Warm-up TIME", text)
         return re.sub(r"after (?:\d+ s|\d+ min)", "after TIME", text)
 
 
