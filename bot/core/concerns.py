@@ -48,12 +48,6 @@ class Look:
     def sees_pods(self) -> bool:
         return self.pools.sight(Source.PODS) in {Sight.EVERYWHERE, Sight.OURS}
 
-    @property
-    def reads_status(self) -> bool:
-        """Whether the autoscaler says which of its groups are broken, and so which are not."""
-        status = self.pools.status
-        return status is not None and status.running and not status.problem
-
 
 def concerns(look: Look) -> Found:
     """All that is wrong now."""
@@ -67,7 +61,7 @@ def concerns(look: Look) -> Found:
 def _known(look: Look) -> frozenset[AlertKind]:
     known: set[AlertKind] = set()
     events = look.pools.sight(Source.EVENTS) in {Sight.EVERYWHERE, Sight.OURS}
-    if look.reads_status or (look.pools.sight(Source.AUTOSCALER) in {Sight.HIDDEN, Sight.NOTHING} and events):
+    if look.pools.reads_status or (look.pools.sight(Source.AUTOSCALER) in {Sight.HIDDEN, Sight.NOTHING} and events):
         known |= {AlertKind.STOCK, AlertKind.QUOTA, AlertKind.BACKOFF}
     if look.sees_pods and look.sees(Source.NODES) and look.listed:
         known |= {AlertKind.NO_PLACE, AlertKind.NODE_LOST}
@@ -102,7 +96,7 @@ def _gpu(look: Look, pool: str) -> str:
 
 def _holds(look: Look, held: GroupError, pool: str | None, later: list[float]) -> bool:
     """Whether the error still counts. Without a status it does until a node came, or for a while."""
-    if held.over is not None or look.reads_status:
+    if held.over is not None or look.pools.reads_status:
         return held.over is None
     at = held.error.at.timestamp() if held.error.at is not None else None
     if at is None or look.now >= at + ERROR_SECONDS:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bot.clients.errors import Forbidden, Invalid, NotFound, WireError
+from bot.clients.errors import WireError
 from bot.clients.mattermost import Mattermost, StoredPost
 from bot.core.alerts import AlertPost, read_key
 from bot.core.effects import EditAlert, PostAlert, ReadAlerts
-from bot.core.events import EffectDone, EffectFailed, Trouble
+from bot.core.events import EffectDone, EffectFailed
 from bot.logs import log
 from bot.metrics import Metrics
-from bot.sinks.cards import FINAL
+from bot.sinks.posts import edit_post, oldest_first
 from bot.sinks.trouble import failure
 
 ALERT_KEY = "gputest_alert"
@@ -39,7 +39,7 @@ class AlertSink:
         try:
             posts = [post for post in await self._chat.roots(effect.channel, effect.since) if ALERT_KEY in post.props]
             over = {str(post.props[ALERT_KEY]) for post in posts if OVER_KEY in post.props}
-            for post in sorted(posts, key=lambda post: (post.create_at, post.id)):
+            for post in oldest_first(posts):
                 key = read_key(str(post.props[ALERT_KEY]))
                 if key is None or OVER_KEY in post.props:
                     continue
@@ -73,24 +73,4 @@ class AlertSink:
     async def edit(self, effect: EditAlert) -> EffectDone | EffectFailed:
         """Say that it is over; the server replaces props whole (Post.Patch)."""
         body = {"message": effect.text, "props": {ALERT_KEY: effect.key, OVER_KEY: str(int(effect.over))}}
-        try:
-            await self._chat.edit(effect.post, body, self._may)
-        except Forbidden as error:
-            # editing a deleted post is answered with 403 (api4/post.go), as is a lost right: looking tells which
-            return failure(effect.id, await self._why(effect.post, error))
-        except Invalid as error:
-            if error.code in FINAL:
-                return EffectFailed(effect.id, Trouble.FINAL, error.reason)
-            return failure(effect.id, error)
-        except WireError as error:
-            return failure(effect.id, error)
-        return EffectDone(effect.id)
-
-    async def _why(self, post: str, error: WireError) -> WireError:
-        try:
-            await self._chat.thread(post)
-        except NotFound as gone:
-            return gone
-        except WireError:
-            return error  # not known; the refusal stands
-        return error
+        return await edit_post(self._chat, effect.id, effect.post, body, self._may)

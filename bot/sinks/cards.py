@@ -18,6 +18,7 @@ from bot.core.settings import Settings
 from bot.core.signing import is_exit_post
 from bot.logs import log
 from bot.metrics import Metrics
+from bot.sinks.posts import FINAL, as_gone, edit_post, oldest_first
 from bot.sinks.seal import Seal
 from bot.sinks.trouble import failure
 
@@ -29,18 +30,6 @@ REPLY_KEY = "gputest_reply"
 
 EXIT_UID, EXIT_ATTEMPT, EXIT_MARK = "gputest_uid", "gputest_attempt", "gputest_mark"
 """Props of the post that a run's exit step makes where the bot does not answer it."""
-
-_NOT_A_ROOT = frozenset({"api.post.create_post.root_id.app_error"})
-"""Refusals that mean: the card is not there any more. That of an archived channel is none of them: it may come back."""
-
-FINAL = frozenset(
-    {
-        "api.post.update_post.permissions_time_limit.app_error",
-        "model.post.is_valid.props.app_error",
-        "model.post.is_valid.msg.app_error",
-    }
-)
-"""Refusals of an edit that no later try changes: the server's PostEditTimeLimit, or a card too large for it."""
 
 
 class CardSink:
@@ -77,7 +66,7 @@ class CardSink:
     async def _find(self, effect: PostCard) -> str | None:
         """The oldest card with this key; younger doubles are deleted."""
         roots = await self._chat.roots(effect.channel, effect.since)
-        cards = _oldest_first(p for p in roots if p.props.get(CARD_KEY) == effect.key)
+        cards = oldest_first(p for p in roots if p.props.get(CARD_KEY) == effect.key)
         await self._remove(cards[1:])
         return cards[0].id if cards else None
 
@@ -86,7 +75,7 @@ class CardSink:
         run = effect.key.rsplit(":", 1)[0]
         try:
             roots = await self._chat.roots(effect.channel, effect.since)
-            ours = _oldest_first(p for p in roots if str(p.props.get(CARD_KEY, "")).rsplit(":", 1)[0] == run)
+            ours = oldest_first(p for p in roots if str(p.props.get(CARD_KEY, "")).rsplit(":", 1)[0] == run)
             kept = next((p for p in ours if p.props[CARD_KEY] == effect.key), None) or await self._known(effect)
             if kept is None:
                 return EffectFailed(effect.id, Trouble.GONE, "the card is not there any more")
@@ -99,7 +88,7 @@ class CardSink:
             if kept.replies > 1:
                 await self._check_thread(kept.id)
         except WireError as error:
-            return failure(effect.id, _as_gone(error))
+            return failure(effect.id, as_gone(error))
         return EffectDone(effect.id, kept.id)
 
     async def _correct(self, post: str, body: dict[str, Any]) -> None:
@@ -119,7 +108,7 @@ class CardSink:
 
     async def _check_thread(self, post: str) -> None:
         seen: set[str] = set()
-        for reply in _oldest_first(self._ours(await self._chat.thread(post, "checks"))):
+        for reply in oldest_first(self._ours(await self._chat.thread(post, "checks"))):
             key = _reply_key(reply)
             if key and key in seen:
                 await self._remove([reply])
@@ -137,28 +126,8 @@ class CardSink:
 
     async def edit(self, effect: EditCard) -> EffectDone | EffectFailed:
         """Make the card look as it should."""
-        try:
-            await self._chat.edit(effect.post, self._body(effect.card, effect.channel, effect.key), self._may)
-        except Forbidden as error:
-            # editing a deleted post is answered with 403 (api4/post.go), as is a lost right: looking tells which
-            gone = not await self._there(effect.post)
-            return failure(effect.id, NotFound(error.reason) if gone else error)
-        except Invalid as error:
-            if error.code in FINAL:
-                return EffectFailed(effect.id, Trouble.FINAL, error.reason)
-            return failure(effect.id, _as_gone(error))
-        except WireError as error:
-            return failure(effect.id, error)
-        return EffectDone(effect.id)
-
-    async def _there(self, post: str) -> bool:
-        try:
-            await self._chat.thread(post)
-        except NotFound:
-            return False
-        except WireError:
-            return True  # not known; the refusal stands
-        return True
+        body = self._body(effect.card, effect.channel, effect.key)
+        return await edit_post(self._chat, effect.id, effect.post, body, self._may)
 
     async def say(self, effect: SayInThread) -> EffectDone | EffectFailed:
         """Post what the thread does not hold yet."""
@@ -171,7 +140,7 @@ class CardSink:
                 said = text if part != NOTICE or effect.asker is None else await self._called(text, effect.asker)
                 await self._chat.post(self._reply(effect, key, said), self._may)
         except WireError as error:
-            return failure(effect.id, _as_gone(error))
+            return failure(effect.id, as_gone(error))
         return EffectDone(effect.id)
 
     async def _called(self, text: str, asker: Origin) -> str:
@@ -220,10 +189,6 @@ class CardSink:
         }
 
 
-def _oldest_first(posts: Iterable[StoredPost]) -> list[StoredPost]:
-    return sorted(posts, key=lambda post: (post.create_at, post.id))
-
-
 def _looks(message: str, props: dict[str, Any]) -> tuple[object, ...]:
     """What people see of a card; the rest of an attachment comes back from the server changed."""
     attachments = props.get("attachments") or []
@@ -233,9 +198,3 @@ def _looks(message: str, props: dict[str, Any]) -> tuple[object, ...]:
 
 def _reply_key(post: StoredPost) -> str:
     return str(post.props.get(REPLY_KEY, ""))
-
-
-def _as_gone(error: WireError) -> WireError:
-    if isinstance(error, Invalid) and error.code in _NOT_A_ROOT:
-        return NotFound(error.reason, code=error.code)
-    return error

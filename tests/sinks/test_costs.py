@@ -10,7 +10,7 @@ from bot.core.effects import KeepCosts
 from bot.core.events import CostsRead, EffectDone, EffectFailed, Event, Trouble
 from bot.demo.kinds import CONFIGMAPS
 from bot.sinks.costs import CostSink
-from bot.sources import costs as source
+from bot.sources import config_maps
 from bot.sources.costs import watch_costs
 from tests.sinks.conftest import Sunk
 
@@ -118,7 +118,7 @@ async def test_it_was_there_before(sunk: Sunk, sink: CostSink) -> None:
 
 async def test_without_the_right_it_is_said_and_looked_at_again(sunk: Sunk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is kept over a restart then, and everything else goes on."""
-    monkeypatch.setattr(source, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(config_maps, "AGAIN_SECONDS", 0.0)
     told: asyncio.Queue[str] = asyncio.Queue()
     path = f"/api/v1/namespaces/{PLACE}/configmaps"
     sunk.world.kube_faults.fail(403, method="GET", path=path, times=2)

@@ -13,7 +13,7 @@ from bot.core.history import KEY
 from bot.demo import EmbeddedWorld
 from bot.demo.kinds import CONFIGMAPS
 from bot.metrics import Metrics
-from bot.sources import history
+from bot.sources import config_maps
 from bot.sources.history import watch_history
 
 PLACE = ("gputest", "gputest-bot-history")
@@ -103,7 +103,7 @@ async def test_without_the_right_it_is_said_and_looked_at_again(
     watching: Watching, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is no reason to end: an admin may grant it."""
-    monkeypatch.setattr(history, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(config_maps, "AGAIN_SECONDS", 0.0)
     task = await watching.watch(token="nobody's")
     watching.world.kube_faults.fail(403, method="GET", path=r"/configmaps", times=2)
     task.cancel()
