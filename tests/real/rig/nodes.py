@@ -63,7 +63,21 @@ class Nodes:
             "status": {"capacity": room, "allocatable": room},
         }
         await self._kube.admin.create(_NODES, node)
-        await self._kube.admin.until(f"{_NODES}/{name}", _ready)
+        try:
+            await self._kube.admin.until(f"{_NODES}/{name}", _ready, limit=5)
+        except TimeoutError:
+            await self._show_stages_again()
+            await self._kube.admin.until(f"{_NODES}/{name}", _ready)
+
+    async def _show_stages_again(self) -> None:
+        """Touch the stages: kwok 0.7 now and then starts with none.
+
+        It keeps what it read by the list's version, which is still empty while the objects of its first list are told
+        (pkg/config/resources/cache.go), and looks again only when a stage changes.
+        """
+        for stage in (await self._kube.admin.get(f"{_KWOK}/stages"))["items"]:
+            path = f"{_KWOK}/stages/{stage['metadata']['name']}"
+            await self._kube.admin.merge(path, {"metadata": {"annotations": {"touched": _now()}}})
 
     async def lose_node(self, name: str) -> None:
         """Let a node fall silent: NotReady and unreachable, as the node controller would mark it; pods stay."""
