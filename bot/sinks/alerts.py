@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from bot.clients.errors import WireError
-from bot.clients.mattermost import Mattermost, StoredPost
+from bot.clients.mattermost import Mattermost
 from bot.core.alerts import AlertPost, read_key
 from bot.core.effects import EditAlert, PostAlert, ReadAlerts
 from bot.core.events import EffectDone, EffectFailed
-from bot.logs import log
 from bot.metrics import Metrics
-from bot.sinks.posts import edit_post, oldest_first
+from bot.sinks.posts import edit_post, oldest_first, remove_doubles
 from bot.sinks.trouble import failure
 
 ALERT_KEY = "gputest_alert"
@@ -29,7 +28,6 @@ class AlertSink:
         self._chat = chat
         self._metrics = metrics
         self._may = may
-        self._log = log()
 
     async def read(self, effect: ReadAlerts) -> EffectDone | EffectFailed:
         """Those that are not over, oldest first. A younger one of the same kind and subject is a double, as is one
@@ -45,17 +43,12 @@ class AlertSink:
                     continue
                 kind, subject, since = key
                 if (kind, subject) in found or post.props[ALERT_KEY] in over:
-                    await self._remove(post)
+                    await remove_doubles(self._chat, [post], self._metrics, self._may)
                 else:
                     found[kind, subject] = AlertPost(post.id, kind, subject, since, post.message)
         except WireError as error:
             return failure(effect.id, error)
         return EffectDone(effect.id, tuple(found.values()))
-
-    async def _remove(self, double: StoredPost) -> None:
-        self._metrics.doubles.inc()
-        self._log.warning("a double is removed", post=double.id, created=double.create_at)
-        await self._chat.delete(double.id, self._may)
 
     async def post(self, effect: PostAlert) -> EffectDone | EffectFailed:
         """Say it. The server answers a repetition within 30 s with the post it already has (post.go)."""

@@ -16,9 +16,8 @@ from bot.core.render.card import render_card
 from bot.core.render.thread import NOTICE, called
 from bot.core.settings import Settings
 from bot.core.signing import is_exit_post
-from bot.logs import log
 from bot.metrics import Metrics
-from bot.sinks.posts import FINAL, as_gone, edit_post, oldest_first
+from bot.sinks.posts import FINAL, as_gone, edit_post, oldest_first, remove_doubles
 from bot.sinks.seal import Seal
 from bot.sinks.trouble import failure
 
@@ -44,7 +43,6 @@ class CardSink:
         self._metrics = metrics
         self._may = may
         self._seal = seal
-        self._log = log()
 
     async def post(self, effect: PostCard) -> EffectDone | EffectFailed:
         """Create the card, or find the one that an earlier process created."""
@@ -115,10 +113,7 @@ class CardSink:
             seen.add(key)
 
     async def _remove(self, doubles: Iterable[StoredPost]) -> None:
-        for double in doubles:
-            self._metrics.doubles.inc()
-            self._log.warning("a double is removed", post=double.id, created=double.create_at)
-            await self._chat.delete(double.id, self._may)
+        await remove_doubles(self._chat, doubles, self._metrics, self._may)
 
     def _ours(self, posts: Iterable[StoredPost]) -> list[StoredPost]:
         """What we ourselves wrote: anybody may give a post the props of ours."""

@@ -8,6 +8,8 @@ from typing import Any
 from bot.clients.errors import Forbidden, Invalid, NotFound, WireError
 from bot.clients.mattermost import Mattermost, StoredPost
 from bot.core.events import EffectDone, EffectFailed, Trouble
+from bot.logs import log
+from bot.metrics import Metrics
 from bot.sinks.trouble import failure
 
 FINAL = frozenset(
@@ -62,3 +64,13 @@ def as_gone(error: WireError) -> WireError:
 def oldest_first(posts: Iterable[StoredPost]) -> list[StoredPost]:
     """By the server's time, and by id within a millisecond."""
     return sorted(posts, key=lambda post: (post.create_at, post.id))
+
+
+async def remove_doubles(
+    chat: Mattermost, doubles: Iterable[StoredPost], metrics: Metrics, may: Callable[[], bool]
+) -> None:
+    """Delete posts of ours that say what another one says; raises WireError at the first that stays."""
+    for double in doubles:
+        metrics.doubles.inc()
+        log().warning("a double is removed", post=double.id, created=double.create_at)
+        await chat.delete(double.id, may)

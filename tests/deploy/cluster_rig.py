@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
 import sys
 import tomllib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from tests.deploy.test_gitlab_jobs import resolved
 from tests.real.rig.cluster import service_account
 from tests.real.rig.kube_client import ARGO, KubeClient, KubeError, Manifest
 from tests.real.rig.launcher import Rig
+from tests.real.rig.pod_player import PodPlayer
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -70,6 +73,18 @@ async def policy_in_force(rig: Rig) -> None:
                 return
         await asyncio.sleep(0.1)
     raise AssertionError("the admission policy is not asked")
+
+
+@contextlib.asynccontextmanager
+async def pods_played(rig: Rig) -> AsyncIterator[PodPlayer]:
+    """Kubelet and executor; the namespace is empty again afterwards."""
+    async with rig.pod_player() as player:
+        yield player
+        for workflow in (await rig.kube.admin.get(WORKFLOWS))["items"]:
+            path = f"{WORKFLOWS}/{workflow['metadata']['name']}"
+            with contextlib.suppress(KubeError):
+                await rig.kube.admin.merge(path, {"metadata": {"finalizers": None}, "spec": {"shutdown": "Terminate"}})
+            await rig.kube.admin.delete(path)
 
 
 def run(name: str, parameters: dict[str, str] | None = None, **spec: Any) -> Manifest:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 from collections.abc import AsyncIterator
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.deploy.cluster_rig import ACCOUNTS, FOXHUNT, WORKFLOWS, apply, phase, policy_in_force, run
+from tests.deploy.cluster_rig import ACCOUNTS, FOXHUNT, WORKFLOWS, apply, phase, pods_played, policy_in_force, run
 from tests.deploy.deploy_files import built
 from tests.real.rig.kube_client import KubeError, Manifest
 from tests.real.rig.launcher import Rig
@@ -36,13 +35,8 @@ async def rig(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
 @pytest_asyncio.fixture(loop_scope="module")
 async def player(rig: Rig) -> AsyncIterator[PodPlayer]:
     """Kubelet and executor; the namespace is empty again afterwards."""
-    async with rig.pod_player() as player:
+    async with pods_played(rig) as player:
         yield player
-        for workflow in (await rig.kube.admin.get(WORKFLOWS))["items"]:
-            path = f"{WORKFLOWS}/{workflow['metadata']['name']}"
-            with contextlib.suppress(KubeError):
-                await rig.kube.admin.merge(path, {"metadata": {"finalizers": None}, "spec": {"shutdown": "Terminate"}})
-            await rig.kube.admin.delete(path)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import subprocess
 from collections.abc import AsyncIterator
@@ -25,6 +24,7 @@ from tests.deploy.cluster_rig import (
     environment,
     phase,
     pod_with,
+    pods_played,
     policy_in_force,
     program,
     run,
@@ -56,13 +56,8 @@ async def rig(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
 @pytest_asyncio.fixture(loop_scope="module")
 async def player(rig: Rig) -> AsyncIterator[PodPlayer]:
     """Kubelet and executor; the namespace is empty again afterwards."""
-    async with rig.pod_player() as player:
+    async with pods_played(rig) as player:
         yield player
-        for workflow in (await rig.kube.admin.get(WORKFLOWS))["items"]:
-            path = f"{WORKFLOWS}/{workflow['metadata']['name']}"
-            with contextlib.suppress(KubeError):
-                await rig.kube.admin.merge(path, {"metadata": {"finalizers": None}, "spec": {"shutdown": "Terminate"}})
-            await rig.kube.admin.delete(path)
 
 
 async def test_every_manifest_is_accepted(rig: Rig) -> None:

@@ -128,7 +128,7 @@ def _patch(purpose: Purpose) -> Call:
 POSTS = "/api/v4/posts"
 HISTORY_SITE = ("sinks.history.HistorySink._once",)
 SAY = ("sinks.cards.CardSink.say",)
-REMOVE = ("sinks.cards.CardSink._remove", "sinks.alerts.AlertSink._remove")
+REMOVE = ("sinks.posts.remove_doubles",)
 
 CALLS = (
     *map(_patch, Purpose),

@@ -16,9 +16,9 @@ import pytest_asyncio
 from tests.phrases import green
 from tests.real.rig.kube_client import Manifest
 from tests.real.rig.pod_script import Bound, Exit, Outputs, Running, Wait
-from tests.real.stage import DEPLOY, RealStage, real_stage
+from tests.real.stage import RealStage
 from tests.real.test_gpu import H100, L4, OLD_FORM, TAINT, UUID, group, status
-from tests.real.test_warmup import GROWN, NONE, Place, Way
+from tests.real.test_warmup import GROWN, NONE, Place, Way, stage_with_nodes
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
 
@@ -69,10 +69,8 @@ async def all_alerts(stage: RealStage) -> list[Manifest]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealStage]:
-    """The real services with scheduler and nodes, and the bot's optional rights; started once."""
-    async with real_stage(tmp_path_factory.mktemp("alerts"), scheduler=True, kwok=True) as stage:
-        await stage.apply(DEPLOY / "bot" / "rbac-cluster.yaml")
-        await Place(stage).volumes()
+    """Started once."""
+    async with stage_with_nodes(tmp_path_factory.mktemp("alerts")) as stage:
         yield stage
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,12 +131,19 @@ class Place(Scene):
         return starts
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealStage]:
-    """The real services with scheduler and nodes, and the bot's optional rights; started once."""
-    async with real_stage(tmp_path_factory.mktemp("warmup"), scheduler=True, kwok=True) as stage:
+@asynccontextmanager
+async def stage_with_nodes(folder: Path) -> AsyncIterator[RealStage]:
+    """The real services with scheduler and nodes, and the bot's optional rights."""
+    async with real_stage(folder, scheduler=True, kwok=True) as stage:
         await stage.apply(DEPLOY / "bot" / "rbac-cluster.yaml")
         await Place(stage).volumes()
+        yield stage
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealStage]:
+    """Started once."""
+    async with stage_with_nodes(tmp_path_factory.mktemp("warmup")) as stage:
         yield stage
 
 
