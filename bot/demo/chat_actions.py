@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import copy
 import json
-import re
-from typing import Any
 
 from bot.demo import chat_errors
-from bot.demo.chat_commands import slack_text
 from bot.demo.chat_errors import ChatError
 from bot.demo.chat_integrations import Integrations
 from bot.demo.chat_posts import Posts
+from bot.demo.chat_responses import slack_text
+from bot.demo.chat_shapes import ACTION_RESPONSE, DIALOG, DIALOG_RESPONSE, ELEMENT, OPTION, decode, filled, read
 from bot.demo.chat_state import ChatState, Event, Json
 
 RETAINED = ("from_webhook", "override_username", "override_icon_url")
@@ -34,10 +33,12 @@ class Actions:
 
         Raises ChatError: 403, 404 for what has no such action, 400 when the integration fails.
         """
+        if body.get("cookie") and body["cookie"] not in self.state.cookies:
+            raise chat_errors.action_failed()
         stored = self.state.posts.get(identity)
         post = stored if stored is not None and not stored["delete_at"] else self._from_cookie(identity, body)
         known = post or stored
-        if known is None or not self.state.is_member(known["channel_id"], user):
+        if not self.state.is_admin(user) and (known is None or not self.state.is_member(known["channel_id"], user)):
             raise chat_errors.no_permission()
         if post is None:
             raise chat_errors.no_post()
@@ -48,16 +49,15 @@ class Actions:
         request = self._request(user, post, action, body) | {"trigger_id": trigger}
         answer = await self._integrations.post_json(action["integration"].get("url", ""), request)
         try:
-            response: Any = json.loads(answer.body) if answer.body else {}
+            given = decode(answer.body, whole=True) if answer.body else {}
+            response: Json = read({} if given is None else given, ACTION_RESPONSE)
         except ValueError as error:
             raise chat_errors.action_failed() from error
-        if not isinstance(response, dict):
-            raise chat_errors.action_failed()
         self._apply(user, post, response)
         return client_trigger
 
     def _from_cookie(self, identity: str, body: Json) -> Json | None:
-        cookie = self.state.cookies.get(str(body.get("cookie") or ""))
+        cookie = self.state.cookies.get(body.get("cookie", ""))
         return cookie["post"] if cookie and cookie["post_id"] == identity else None
 
     def _request(self, user: str, post: Json, action: Json, body: Json) -> Json:
@@ -76,11 +76,9 @@ class Actions:
         return request
 
     def _apply(self, user: str, post: Json, response: Json) -> None:
-        update = response.get("update")
-        if isinstance(update, dict):
-            self._update(post, update)
-        if response.get("ephemeral_text"):
-            text = str(response["ephemeral_text"])
+        if "update" in response:
+            self._update(post, response["update"])
+        if text := response.get("ephemeral_text"):
             if not response.get("skip_slack_parsing"):
                 text = slack_text(text, self.state)
             root = post["root_id"] or post["id"]
@@ -91,7 +89,7 @@ class Actions:
         if current is None:
             raise chat_errors.no_post()
         # Not a patch: a message or files that are left out are emptied, props that are left out stay.
-        changed: Json = {"message": update.get("message") or "", "file_ids": update.get("file_ids") or []}
+        changed: Json = {"message": update.get("message", ""), "file_ids": update.get("file_ids", [])}
         props = update.get("props")
         if props is None:
             changed["props"] = current["props"]
@@ -104,36 +102,38 @@ class Actions:
         """POST /actions/dialogs/open: the trigger id is the only right that is asked for. Raises ChatError 400."""
         if not body.get("url"):
             raise chat_errors.bad_body("url")
-        client, user = self._integrations.read_trigger(str(body.get("trigger_id") or ""))
-        dialog = {**body, "trigger_id": client}
+        client, user = self._integrations.read_trigger(body.get("trigger_id", ""))
+        dialog = {"trigger_id": client, "url": body["url"], "dialog": _dialog(body.get("dialog", {}))}
         self.state.publish(Event("open_dialog", {"dialog": json.dumps(dialog, ensure_ascii=False)}, user=user))
 
     async def submit_dialog(self, user: str, body: Json) -> Json:
         """POST /actions/dialogs/submit; returns the errors to show, or nothing. Raises ChatError."""
         if not body.get("url"):
             raise chat_errors.bad_body("url")
-        if not self.state.is_member(str(body.get("channel_id") or ""), user):
+        channel, team = body.get("channel_id", ""), body.get("team_id", "")
+        if channel not in self.state.channels or not self.state.is_member(channel, user):
             raise chat_errors.no_permission()
-        if body.get("team_id") not in self.state.teams:
+        if team not in self.state.teams or not self.state.in_team(team, user):
             raise chat_errors.no_permission()
         request = {key: body.get(key, "") for key in ("callback_id", "state", "channel_id", "team_id")}
-        request |= {"type": "dialog_submission", "user_id": user, "submission": body.get("submission") or {}}
+        request |= {"type": "dialog_submission", "user_id": user, "submission": body.get("submission")}
         request["cancelled"] = bool(body.get("cancelled"))
-        answer = await self._integrations.post_json(str(body["url"]), request)
+        answer = await self._integrations.post_json(body["url"], request)
         try:
-            response: Any = json.loads(answer.body)
+            response: Json = read(decode(answer.body) or {}, DIALOG_RESPONSE)
         except ValueError:
             return {}
-        return (
-            {key: response[key] for key in ("errors", "error") if response.get(key)}
-            if isinstance(response, dict)
-            else {}
-        )
+        return {key: value for key, value in response.items() if value}
 
 
-def is_action_id(text: str) -> bool:
-    """Whether the route of actions takes it: others get a 404 page."""
-    return re.fullmatch(r"[A-Za-z0-9]+", text) is not None
+def _dialog(given: Json) -> Json:
+    """A dialog as the client gets it, with all of its fields."""
+    shown = filled(given, DIALOG)
+    elements = [filled(one or {}, ELEMENT) for one in shown["elements"] or ()]
+    for one in elements:
+        if one["options"]:
+            one["options"] = [None if option is None else filled(option, OPTION) for option in one["options"]]
+    return {**shown, "elements": elements or shown["elements"]}
 
 
 def _find_action(post: Json, action_id: str) -> Json | None:

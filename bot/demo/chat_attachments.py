@@ -9,51 +9,50 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-Json = dict[str, Any]
+from bot.demo.chat_shapes import ATTACHMENT, FIELD, OPTION, filled, read
 
-_TEXTS = (
-    "fallback",
-    "color",
-    "pretext",
-    "author_name",
-    "author_link",
-    "author_icon",
-    "title",
-    "title_link",
-    "text",
-    "image_url",
-    "thumb_url",
-    "footer",
-    "footer_icon",
-)
-_ACTION_TEXTS = ("id", "type", "name", "style", "data_source", "default_option", "cookie")
+Json = dict[str, Any]
 
 
 def typed(attachments: Any, new_id: Callable[[], str]) -> list[Json] | None:
     """The attachments that can be read, their actions with ids; None where there are none."""
-    found = [_attachment(one, new_id) for one in attachments] if isinstance(attachments, list) else []
-    return [one for one in found if one is not None] or None
+    found = []
+    for one in attachments if isinstance(attachments, list) else ():
+        try:
+            found.append(_attachment(read({} if one is None else one, ATTACHMENT), new_id))
+        except ValueError:
+            continue
+    return found or None
 
 
-def _attachment(given: Any, new_id: Callable[[], str]) -> Json | None:
-    if not isinstance(given, dict) or not _are_texts(given, _TEXTS):
-        return None
-    shown: Json = {"id": given.get("id") or 0, **{key: given.get(key) or "" for key in _TEXTS}}
-    shown |= {"fields": given.get("fields"), "ts": given.get("ts")}
-    if shown["fields"]:
-        shown["fields"] = [{"title": "", "value": None, "short": False, **one} for one in shown["fields"] if one]
-    actions = [_action(one, new_id) for one in given.get("actions") or () if isinstance(one, dict)]
-    if actions:
-        shown["actions"] = actions
-    return shown
+def _attachment(given: Json, new_id: Callable[[], str]) -> Json:
+    shown = filled(given, ATTACHMENT)
+    if shown["fields"] is not None:
+        shown["fields"] = [filled(one, FIELD) for one in shown["fields"] if one is not None]
+    actions = [_action(one, new_id) for one in shown.pop("actions") or () if one is not None]
+    return {**shown, "actions": actions} if actions else shown
 
 
 def _action(given: Json, new_id: Callable[[], str]) -> Json:
-    kept = {key: given[key] for key in (*_ACTION_TEXTS, "options", "integration") if given.get(key)}
-    if given.get("disabled"):
-        kept["disabled"] = True
+    kept = {key: value for key, value in given.items() if value}
+    if "options" in kept:
+        kept["options"] = [None if one is None else filled(one, OPTION) for one in kept["options"]]
     return {"id": new_id(), **kept}
 
 
-def _are_texts(given: Json, keys: tuple[str, ...]) -> bool:
-    return all(given.get(key) is None or isinstance(given[key], str) for key in keys)
+def with_plain_values(attachments: list[Json | None] | None) -> list[Json] | None:
+    """Attachments of an answer or a webhook, before they are posted: values of fields are texts."""
+    shown = [filled(one, ATTACHMENT) for one in attachments or () if one is not None]
+    for one in shown:
+        fields = [filled(field, FIELD) for field in one["fields"] or () if field is not None]
+        one["fields"] = [{**field, "value": _text(field["value"])} for field in fields] or None
+        if not one["actions"]:
+            del one["actions"]
+    return shown or None
+
+
+def _text(value: Any) -> Any:
+    """How Go prints it (%v), as far as texts, numbers and flags go."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if value is None or isinstance(value, str) else str(value)

@@ -6,31 +6,31 @@ https://developers.mattermost.com/integrate/slash-commands/custom/; mattermost-s
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any
 
 import aiohttp
 
 from bot.demo import chat_errors
 from bot.demo.chat_errors import ChatError
 from bot.demo.chat_integrations import Answer, Integrations
+from bot.demo.chat_mentions import channels_in, names_in
 from bot.demo.chat_posts import Posts
+from bot.demo.chat_responses import read_response, slack_mentions, slack_text
+from bot.demo.chat_shapes import COMMAND, filled
 from bot.demo.chat_state import ChatState, CommandHook, Json
 
 HOOK_SECONDS = 30 * 60.0
 HOOK_USES = 5
 BUILT_IN = frozenset(
-    ("away", "online", "offline", "dnd", "echo", "help", "join", "leave", "me", "msg", "mute", "shrug", "status")
+    (
+        *("away", "code", "collapse", "custom_status", "dnd", "echo", "expand", "groupmsg", "header", "help"),
+        *("invite", "invite_people", "join", "kick", "leave", "logout", "me", "msg", "mute", "offline", "online"),
+        *("open", "purpose", "remove", "rename", "search", "secure-connection", "settings", "share-channel"),
+        *("shortcuts", "shrug", "status"),
+    )
 )
-_FIELDS = ("team_id", "trigger", "method", "url", "username", "icon_url", "auto_complete", "auto_complete_desc")
-_EMPTY: Json = {
-    **dict.fromkeys(("response_type", "text", "username", "channel_id", "icon_url", "type", "goto_location"), ""),
-    **dict.fromkeys(("props", "attachments", "extra_responses"), None),
-    "skip_slack_parsing": False,
-}
-"""A response as the client gets it where the integration said nothing."""
-_MORE_FIELDS = ("auto_complete_hint", "display_name", "description")
+"""The triggers that the server keeps for itself; what they do is not played."""
+_LEFT_OUT = ("autocomplete_data", "autocomplete_icon_data")
 
 
 class Commands:
@@ -43,7 +43,7 @@ class Commands:
 
     def register(self, user: str, body: Json) -> Json:
         """Create a command. Raises ChatError: 403 for all but administrators, 400 for a bad or taken trigger."""
-        if not self.state.is_admin(user):
+        if not self.state.is_admin(user) or body.get("team_id") not in self.state.teams:
             raise chat_errors.no_permission()
         command = self._checked(body, "")
         now = self.state.stamp()
@@ -54,22 +54,20 @@ class Commands:
 
     def overwrite(self, user: str, identity: str, body: Json) -> Json:
         """PUT a command: its token stays. Raises ChatError."""
-        old = self.get(user, identity)
         if body.get("id") != identity:
             raise chat_errors.bad_body("command")
-        if body.get("team_id") != old["team_id"]:
-            raise ChatError(400, "api.command.team_mismatch.app_error", "Cannot update commands across teams.")
+        if identity in self.state.commands and body.get("team_id") != self.state.commands[identity]["team_id"]:
+            raise ChatError(400, "api.command.team_mismatch.app_error", "Unable to update commands across teams.")
+        old = self.get(user, identity)
         kept = {key: old[key] for key in ("id", "token", "create_at", "creator_id", "delete_at")}
         command = {**self._checked(body, identity), **kept, "update_at": self.state.stamp()}
         self.state.commands[identity] = command
         return command
 
     def get(self, user: str, identity: str) -> Json:
-        """A command with its token. Raises ChatError."""
-        if not self.state.is_admin(user):
-            raise chat_errors.no_permission()
-        if identity not in self.state.commands:
-            raise ChatError(404, "store.sql_command.get.missing.app_error", "Command does not exist.")
+        """A command with its token. Raises ChatError 404, for those as well who may not see it."""
+        if identity not in self.state.commands or not self.state.is_admin(user):
+            raise ChatError(404, "store.sql_command.save.get.app_error", "Unable to get the command.")
         return self.state.commands[identity]
 
     def delete(self, user: str, identity: str) -> None:
@@ -82,20 +80,42 @@ class Commands:
         command["token"] = self.state.new_id()
         return str(command["token"])
 
-    def listed(self, user: str, team: str) -> list[Json]:
-        """The commands of a team, with tokens for those who may manage them."""
+    def listed(self, user: str, team: str, *, custom_only: bool) -> list[Json]:
+        """The commands of a team, with tokens for those who may manage them. Raises ChatError 403."""
         if not self.state.is_admin(user):
-            raise chat_errors.no_permission()
+            if custom_only:
+                raise chat_errors.no_permission()
+            return self.autocomplete(user, team)
         return [command for command in self.state.commands.values() if command["team_id"] == team]
 
-    def autocomplete(self, team: str) -> list[Json]:
-        """The commands that a composer offers, without secrets."""
+    def autocomplete(self, user: str, team: str) -> list[Json]:
+        """The commands that a composer offers, without secrets. Raises ChatError 403."""
+        if not self.state.in_team(team, user):
+            raise chat_errors.no_permission()
         offered = [one for one in self.state.commands.values() if one["team_id"] == team and one["auto_complete"]]
-        return [{**command, "token": "", "url": "", "creator_id": ""} for command in offered]
+        secret = dict.fromkeys(("token", "url", "creator_id", "method", "username", "icon_url"), "")
+        return [{**command, **secret} for command in offered]
+
+    def suggestions(self, user: str, team: str, typed: str) -> list[Json]:
+        """What a composer offers while somebody types: a command as a whole. Raises ChatError: 403, 400."""
+        offered = self.autocomplete(user, team)
+        if not typed:
+            raise chat_errors.bad_body("userInput")
+        found = [one for one in offered if one["trigger"].startswith(typed.removeprefix("/").lower())]
+        return [
+            {
+                "Complete": one["trigger"],
+                "Suggestion": one["trigger"],
+                "Hint": one["auto_complete_hint"],
+                "Description": one["auto_complete_desc"],
+                "IconData": "",
+            }
+            for one in sorted(found, key=lambda one: str(one["trigger"]))
+        ]
 
     def _checked(self, body: Json, identity: str) -> Json:
-        command: Json = {key: body.get(key) or "" for key in (*_FIELDS, *_MORE_FIELDS)}
-        command |= {"auto_complete": bool(body.get("auto_complete")), "trigger": str(body.get("trigger") or "").lower()}
+        command: Json = {key: value for key, value in filled(body, COMMAND).items() if key not in _LEFT_OUT}
+        command["trigger"] = command["trigger"].lower()
         trigger, url = command["trigger"], command["url"]
         if not 1 <= len(trigger.encode()) <= 128 or trigger.startswith("/") or " " in trigger:
             raise ChatError(400, "model.command.is_valid.trigger.app_error", "Invalid trigger.")
@@ -110,8 +130,6 @@ class Commands:
             raise ChatError(400, "model.command.is_valid.display_name.app_error", "Invalid title.")
         if len(command["description"].encode()) > 128:
             raise ChatError(400, "model.command.is_valid.description.app_error", "Invalid description.")
-        if command["team_id"] not in self.state.teams:
-            raise chat_errors.no_permission()
         same = [
             one
             for one in self.state.commands.values()
@@ -128,15 +146,16 @@ class Commands:
         Raises ChatError: 400 for what is no command, 404 for one that nobody registered, 500 when the integration
         fails.
         """
-        text, channel = str(args.get("command") or ""), str(args.get("channel_id") or "")
+        text, channel = args.get("command", ""), args.get("channel_id", "")
         if len(text) <= 1 or not text.startswith("/") or len(channel) != 26:
             raise ChatError(400, "api.command.execute_command.start.app_error", "No command trigger found.")
         if not self.state.is_member(channel, user) or channel not in self.state.channels:
             raise chat_errors.no_permission()
         where = self.state.channels[channel]
-        team = where["team_id"] if where["type"] in "OP" else args.get("team_id") or ""
-        found = re.match(r"/(\S*)\s?(.*)", text, flags=re.DOTALL)
-        trigger, rest = (found[1].lower(), found[2]) if found else ("", "")
+        team = where["team_id"] if where["type"] in "OP" else args.get("team_id", "")
+        if team not in self.state.teams or not self.state.in_team(team, user):
+            raise chat_errors.no_permission()
+        trigger, rest = _split(text)
         command: Json | None = next(
             (one for one in self.state.commands.values() if (one["team_id"], one["trigger"]) == (team, trigger)), None
         )
@@ -148,11 +167,13 @@ class Commands:
             raise ChatError(404, "api.command.execute_command.not_found.app_error", message)
         client_trigger, trigger_id = self._integrations.make_trigger(user)
         hook = self.state.new_id()
-        root = str(args.get("root_id") or "")
+        root = args.get("root_id", "")
         self.state.command_hooks[hook] = CommandHook(command["id"], user, channel, root, self.state.clock.wire_time())
         fields = self._fields(command, user, where, rest)
         fields += [("trigger_id", trigger_id), ("response_url", f"{site}/hooks/commands/{hook}")]
-        response = {**_EMPTY, **await self._call(command, trigger, fields)}
+        response = await self._call(command, trigger, fields)
+        if not response["skip_slack_parsing"]:
+            response["text"] = slack_mentions(response["text"], self.state)
         response["trigger_id"] = client_trigger
         self._respond(self.state.command_hooks[hook], response, trigger)
         return response
@@ -170,9 +191,11 @@ class Commands:
             ("command", f"/{command['trigger']}"),
             ("text", text),
         ]
-        for one in self.state.mentioned(text):
-            fields += [("user_mentions", self.state.users[one]["username"]), ("user_mentions_ids", one)]
-        names = set(re.findall(r"(?<!\w)~([a-z0-9_-]+)", text))
+        names = names_in(text)
+        for one in self.state.team_members[team["id"]]:
+            if self.state.users[one]["username"] in names:
+                fields += [("user_mentions", self.state.users[one]["username"]), ("user_mentions_ids", one)]
+        names = channels_in(text)
         for other in self.state.channels.values():
             if other["type"] == "O" and other["team_id"] == team["id"] and other["name"] in names:
                 fields += [("channel_mentions", other["name"]), ("channel_mentions_ids", other["id"])]
@@ -214,7 +237,7 @@ class Commands:
 
     def _respond(self, hook: CommandHook, response: Json, trigger: str) -> None:
         failure: ChatError | None = None
-        for one in (response, *(response.get("extra_responses") or ())):
+        for one in (response, *(response["extra_responses"] or ())):
             try:
                 self._post(hook, one)
             except ChatError as error:
@@ -224,39 +247,32 @@ class Commands:
             raise ChatError(500, "api.command.execute_command.create_post_failed.app_error", message)
 
     def _post(self, hook: CommandHook, response: Json) -> None:
-        channel = response.get("channel_id") or hook.channel
+        channel = response["channel_id"] or hook.channel
         if channel != hook.channel and hook.user not in self.state.members.get(channel, {}):
             raise chat_errors.no_permission()
-        if str(response.get("type") or "").startswith("system_"):
+        if response["type"].startswith("system_"):
             raise ChatError(400, "api.context.invalid_param.app_error", "Invalid post.type parameter.")
-        text, attachments = str(response.get("text") or ""), response.get("attachments")
-        if not response.get("skip_slack_parsing"):
+        text, attachments = response["text"], response["attachments"]
+        if not response["skip_slack_parsing"]:
             text = slack_text(text, self.state)
-        props = {**(response.get("props") or {}), "from_webhook": "true"}
+        props = {**(response["props"] or {}), "from_webhook": "true"}
         post: Json = {"channel_id": channel, "root_id": hook.root, "message": text, "props": props}
-        post["type"] = response.get("type") or ""
+        post["type"] = response["type"]
         if attachments is not None:
             props["attachments"] = attachments
             post["type"] = post["type"] or "slack_attachment"
-        if response.get("response_type") == "in_channel":
+        if response["response_type"] == "in_channel":
             self._posts.create(hook.user, post, from_api=False)
         elif text or attachments is not None:
             self._posts.ephemeral(hook.user, {**post, "user_id": hook.user})
 
 
-def read_response(answer: Answer) -> Json:
-    """An integration's response: JSON by its content type, anything else is the text. Raises ValueError."""
-    if answer.content_type.split(";")[0].strip().lower() == "application/json":
-        body: Any = json.loads(answer.body)
-        if not isinstance(body, dict):
-            raise ValueError("the response is no object")
-        return body
-    return {"text": answer.body.decode(errors="replace")}
+def _split(text: str) -> tuple[str, str]:
+    """Trigger and text of a command.
 
-
-def slack_text(text: str, state: ChatState) -> str:
-    """What the server does to a text without skip_slack_parsing, in code as well."""
-    text = text.replace("<!channel>", "@channel").replace("<!here>", "@here").replace("<!all>", "@all")
-    for user in state.users.values():
-        text = text.replace(f"<@{user['id']}>", f"@{user['username']}")
-    return re.sub(r"<([^<|]+)\|([^>]+)>", r"[\2](\1)", text)
+    The server takes one byte for the space between them: of one that has more, like a no-break space, the others stay,
+    and are no text (app/command.go, tryExecuteCustomCommand). They come back as half characters (surrogateescape).
+    """
+    trigger = re.split(r"\s", text, maxsplit=1)[0]
+    rest = text[len(trigger) :].encode(errors="replace")[1:]
+    return trigger[1:].lower(), rest.decode(errors="surrogateescape")

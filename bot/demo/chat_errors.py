@@ -1,7 +1,7 @@
 """Errors of the Mattermost server: `{id, message, detailed_error, request_id, status_code}`.
 
 Ids and texts are those of mattermost-server 6.7.2 (`i18n/en.json`, `api4/`, `app/`). detailed_error is empty, as on a
-server that is not in developer mode.
+server that is not in developer mode, but for pages that are none.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ Json = dict[str, Any]
 class ChatError(Exception):
     """A request that the server refuses."""
 
-    def __init__(self, code: int, identity: str, message: str) -> None:
+    def __init__(self, code: int, identity: str, message: str, details: str = "") -> None:
         super().__init__(message)
         self.code = code
         self.id = identity
+        self.details = details
 
     def body(self, request_id: str) -> Json:
         """The body of the answer."""
         return {
             "id": self.id,
             "message": str(self),
-            "detailed_error": "",
+            "detailed_error": self.details,
             "request_id": request_id,
             "status_code": self.code,
         }
@@ -33,6 +34,12 @@ class ChatError(Exception):
 def session_expired() -> ChatError:
     """401: no token, or one that is not valid."""
     return ChatError(401, "api.context.session_expired.app_error", "Invalid or expired session, please login again.")
+
+
+def token_in_query() -> ChatError:
+    """401: tokens in the address are for OAuth."""
+    text = "Session is not OAuth but token was provided in the query string."
+    return ChatError(401, "api.context.token_provided.app_error", text)
 
 
 def no_permission() -> ChatError:
@@ -51,9 +58,13 @@ def bad_url(name: str) -> ChatError:
     return ChatError(400, "api.context.invalid_url_param.app_error", message)
 
 
-def no_such_page() -> ChatError:
+def no_such_page(path: str) -> ChatError:
     """404: no such route."""
-    return ChatError(404, "api.context.404.app_error", "Sorry, we could not find the page.")
+    details = (
+        f"There doesn't appear to be an api call for the url='{path}'.  "
+        "Typo? are you missing a team_id or user_id as part of the url?"
+    )
+    return ChatError(404, "api.context.404.app_error", "Sorry, we could not find the page.", details)
 
 
 def no_post() -> ChatError:
@@ -79,6 +90,18 @@ def no_user() -> ChatError:
 def no_team() -> ChatError:
     """404."""
     return ChatError(404, "app.team.get_by_name.missing.app_error", "Unable to find the existing team.")
+
+
+def no_team_member() -> ChatError:
+    """404."""
+    text = "No team member found for that user ID and team ID."
+    return ChatError(404, "app.team.get_member.missing.app_error", text)
+
+
+def no_channel_member() -> ChatError:
+    """404."""
+    text = "No channel member found for that user ID and channel ID."
+    return ChatError(404, "app.channel.get_member.missing.app_error", text)
 
 
 def action_failed() -> ChatError:

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import hmac
 import json
+import re
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -68,7 +69,7 @@ class Integrations:
         """Client id and user of a trigger. Raises ChatError 400."""
         prefix, of = "interactive_message.decode_trigger_id", "trigger ID for interactive dialog"
         try:
-            text = base64.b64decode(trigger, validate=True).decode()
+            text = base64.b64decode(trigger, validate=True).decode(errors="replace")
         except ValueError as error:
             raise ChatError(400, f"{prefix}.base64_decode_failed", f"Failed to decode base64 for {of}.") from error
         parts = text.split(":")
@@ -76,14 +77,18 @@ class Integrations:
             raise ChatError(400, f"{prefix}.missing_data", "Trigger ID missing required data for interactive dialog.")
         client, user, millis, signature = parts
         now = int(self.state.clock.wire_time() * 1000)
-        if now - int(millis or 0) > self.triggers_live * 1000:
+        if now - (int(millis) if re.fullmatch(r"[0-9]{1,18}", millis) else 0) > self.triggers_live * 1000:
             message = (
                 "Trigger ID for interactive dialog is expired. Trigger IDs live for a maximum of "
                 f"{self.triggers_live} seconds."
             )
             raise ChatError(400, f"{prefix}.expired", message)
-        expected = base64.b64encode(self._sign(f"{client}:{user}:{millis}:")).decode()
-        if not hmac.compare_digest(signature, expected):
+        try:
+            signed = base64.b64decode(signature, validate=True)
+        except ValueError as error:
+            text = "Failed to decode base64 signature of trigger ID for interactive dialog."
+            raise ChatError(400, f"{prefix}.base64_decode_failed_signature", text) from error
+        if not hmac.compare_digest(signed, self._sign(f"{client}:{user}:{millis}:")):
             raise ChatError(400, f"{prefix}.verify_signature_failed", f"Signature verification failed of {of}.")
         return client, user
 
@@ -103,7 +108,7 @@ class Integrations:
         """Send a slash command's form, or query for method G. Raises aiohttp.ClientError, TimeoutError, ValueError."""
         headers = {"Accept": "application/json", "Authorization": f"Token {command['token']}", "User-Agent": USER_AGENT}
         self.calls.append((command["url"], dict(fields)))
-        form = urlencode(fields)
+        form = urlencode(sorted(fields, key=lambda one: one[0]), errors="surrogateescape")
         if command["method"] == "G":
             joint = "&" if "?" in command["url"] else "?"
             return await self._request("GET", f"{command['url']}{joint}{form}", headers, None)

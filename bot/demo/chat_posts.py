@@ -1,4 +1,4 @@
-"""Posts: creating, editing, deleting, listing.
+"""Posts: creating, editing, deleting.
 
 Rules follow mattermost-server 6.7.2 `app/post.go`, `api4/post.go`, `model/post.go`, `store/sqlstore/post_store.go`.
 """
@@ -12,21 +12,28 @@ from typing import Any
 from bot.demo import chat_errors
 from bot.demo.chat_attachments import typed
 from bot.demo.chat_errors import ChatError
+from bot.demo.chat_mentions import channels_in, hashtags_in, mentioned_in
+from bot.demo.chat_pages import Reading
+from bot.demo.chat_shapes import POST, filled
 from bot.demo.chat_state import MAX_POST_SIZE, ChatState, Event, Json, without_integrations
 
 DEDUPLICATION_SECONDS = 30.0
 MAX_PROPS = 800_000
-MAX_FILES = 10
-SINCE_LIMIT = 1000
+MAX_FILE_IDS = 300
+"""Characters of the list of files: room for ten."""
+SORTS = ("", "slack_attachment", "me")
+COMING_AND_GOING = frozenset(
+    f"system_{what}"
+    for what in ("join_leave", "add_remove", "join_channel", "leave_channel", "add_to_channel", "remove_from_channel")
+)
 
 
-class Posts:
-    """The rules of posts over the state."""
+class Posts(Reading):
+    """The rules of posts over the state: what may be written, and what the others hear of it."""
 
     def __init__(self, state: ChatState) -> None:
-        self.state = state
+        super().__init__(state)
         self._pending: dict[str, tuple[float, str]] = {}
-        self._by_root: dict[str, list[str]] = {}
 
     def create(self, user: str, asked: Json, *, from_api: bool = True) -> Json:
         """Store a post of a user. The same pending_post_id within 30 s returns the first one.
@@ -37,6 +44,8 @@ class Posts:
         channel = state.channels.get(asked.get("channel_id", ""))
         if channel is None or (from_api and not state.is_member(channel["id"], user)):
             raise chat_errors.no_permission()
+        if from_api:
+            _check_sort(asked)
         pending = asked.get("pending_post_id") or ""
         if pending and (seen := self._seen(pending)) is not None:
             return self.view(seen)
@@ -46,21 +55,29 @@ class Posts:
             )
         self._check_root(asked, channel)
         post = self._new(user, asked, keep_time=from_api and state.is_admin(user))
-        self._check(post)
+        self._check(post, "save")
         if pending:
             self._pending[pending] = (state.clock.wire_time(), post["id"])
         state.posts[post["id"]] = post
+        self._attach(post)
         if post["root_id"]:
             self._by_root.setdefault(post["root_id"], []).append(post["id"])
-        channel["last_post_at"] = post["create_at"]
-        channel["total_msg_count"] += 1
-        self._announce(post, channel)
+        _count(channel, post)
+        self._announce(post, channel, pending)
+        if from_api and "from_bot" not in post["props"] and "from_webhook" not in post["props"]:
+            state.publish(Event("channel_viewed", {"channel_id": channel["id"]}, user=user))
         return {**self.view(post), "pending_post_id": pending}
 
     def _seen(self, pending: str) -> Json | None:
         now = self.state.clock.wire_time()
         when, identity = self._pending.get(pending, (-1e18, ""))
-        return self.state.posts.get(identity) if now - when < DEDUPLICATION_SECONDS else None
+        if now - when >= DEDUPLICATION_SECONDS:
+            return None
+        found = self.state.posts[identity]
+        if found["delete_at"]:
+            text = "Failed to fetch original post after deduplicating a client repeating the same request."
+            raise ChatError(500, "api.post.deduplicate_create_post.failed_to_get", text)
+        return found
 
     def _check_root(self, asked: Json, channel: Json) -> None:
         root = asked.get("root_id") or ""
@@ -80,46 +97,81 @@ class Posts:
         props.pop("add_channel_member", None)
         if self.state.users.get(user, {}).get("is_bot"):
             props["from_bot"] = "true"
-        post: Json = {"id": self.state.new_id(), "create_at": created or now, "update_at": created or now, "edit_at": 0}
-        post |= {"delete_at": 0, "is_pinned": False, "user_id": user, "channel_id": asked["channel_id"]}
-        post |= {"root_id": asked.get("root_id") or "", "original_id": "", "message": str(asked.get("message") or "")}
-        post |= {"type": asked.get("type") or "", "props": props, "hashtags": "", "pending_post_id": ""}
-        files = [one for one in asked.get("file_ids") or () if one in self.state.files]
+        post: Json = {"id": self.state.new_id(), "create_at": created or now, "update_at": created or now}
+        post |= {"edit_at": asked.get("edit_at") or 0, "delete_at": 0, "is_pinned": bool(asked.get("is_pinned"))}
+        post |= {"user_id": user, "channel_id": asked["channel_id"], "root_id": asked.get("root_id") or ""}
+        post |= {"original_id": "", "message": asked.get("message") or "", "type": asked.get("type") or ""}
+        post |= {"props": props, "pending_post_id": ""}
+        files = list(asked.get("file_ids") or ())
         if files:
             post["file_ids"] = files
-        _read_attachments(self.state, props)
+        self._fill(post)
         return post
 
-    def _check(self, post: Json) -> None:
+    def _fill(self, post: Json) -> None:
+        """What the server reads out of a post: attachments, hashtags, the channels that are named."""
+        props = post["props"]
+        if props.get("attachments") is not None:
+            props["attachments"] = typed(props["attachments"], self.state.new_id)
+        post["hashtags"] = hashtags_in(post["message"])
+        team = self.state.teams.get(self.state.channels[post["channel_id"]]["team_id"], {})
+        names = channels_in(post["message"])
+        found = {
+            one["name"]: {"display_name": one["display_name"], "team_name": team["name"]}
+            for one in (self.state.channels.values() if names else ())
+            if team and one["team_id"] == team["id"] and one["type"] == "O" and one["name"] in names
+        }
+        props.pop("channel_mentions", None)
+        if found:
+            props["channel_mentions"] = found
+
+    def _attach(self, post: Json) -> None:
+        """Hang the files on the post: those that its author has uploaded and that hang on no other."""
+        kept = []
+        for identity in dict.fromkeys(post.pop("file_ids", ())):
+            info, _content = self.state.files.get(identity, ({}, b""))
+            if info and info["user_id"] == post["user_id"] and not info.get("post_id"):
+                info["post_id"] = post["id"]
+                kept.append(identity)
+        if kept:
+            post["file_ids"] = kept
+
+    def _check(self, post: Json, doing: str) -> None:
         text = post["message"] + json.dumps(post["props"], ensure_ascii=False)
         if len(post["message"]) > MAX_POST_SIZE:
             raise ChatError(400, "model.post.is_valid.msg.app_error", "Invalid message.")
         if len(json.dumps(post["props"], ensure_ascii=False, separators=(",", ":"))) > MAX_PROPS:
             raise ChatError(400, "model.post.is_valid.props.app_error", "Invalid props.")
-        if len(post.get("file_ids") or ()) > MAX_FILES:
+        if post["type"] not in SORTS and not post["type"].startswith(("custom_", "system_")):
+            raise ChatError(400, "model.post.is_valid.type.app_error", "Invalid type.")
+        if len(json.dumps(post.get("file_ids") or (), separators=(",", ":"))) > MAX_FILE_IDS:
             message = (
-                "Invalid file ids. Note that uploads are limited to 5 files maximum. "
+                "Invalid file ids. Note that uploads are limited to 10 files maximum. "
                 "Please use additional posts for more files."
             )
             raise ChatError(400, "model.post.is_valid.file_ids.app_error", message)
         if "\x00" in post["message"] or "\\u0000" in text:
             # What PostgreSQL does not take looks like a passing failure, and is not.
-            raise ChatError(500, "app.post.save.app_error", "Unable to save the Post.")
+            raise ChatError(500, f"app.post.{doing}.app_error", f"Unable to {doing} the Post.")
 
-    def _announce(self, post: Json, channel: Json) -> None:
+    def _announce(self, post: Json, channel: Json, pending: str) -> None:
         user = self.state.users.get(post["user_id"], {})
+        sender = "System" if post["type"].startswith("system_") else "@" + user.get("username", "unknown")
         data: Json = {
-            "channel_display_name": channel["display_name"],
+            "channel_display_name": sender if channel["type"] == "D" else channel["display_name"],
             "channel_name": channel["name"],
             "channel_type": channel["type"],
-            "post": json.dumps(self.view(post), ensure_ascii=False),
-            "sender_name": "@" + user.get("username", "unknown"),
+            "post": json.dumps({**self.view(post), "pending_post_id": pending}, ensure_ascii=False),
+            "sender_name": sender,
             "set_online": True,
             "team_id": channel["team_id"],
         }
-        mentioned = self.state.mentioned(post["message"])
+        members = [self.state.users[one] for one in self.state.members[channel["id"]]]
+        mentioned = mentioned_in(post, members)
         if channel["type"] == "D":
-            mentioned = [one for one in self.state.members[channel["id"]] if one != post["user_id"]]
+            mentioned = [one["id"] for one in members if one["id"] != post["user_id"]]
+        if post["type"] == "system_add_to_channel":
+            mentioned = [post["props"]["addedUserId"]]
         if mentioned:
             data["mentions"] = json.dumps(mentioned)
         self.state.publish(Event("posted", data, channel=channel["id"]))
@@ -139,9 +191,8 @@ class Posts:
     def replace(self, user: str, identity: str, body: Json) -> Json:
         """PUT /posts/ID: what is missing is emptied, but for the files."""
         post = self._editable(user, identity)
-        return self.update(
-            post, {"message": body.get("message") or "", "props": copy.deepcopy(body.get("props") or {})}
-        )
+        changed = {"message": body.get("message") or "", "props": copy.deepcopy(body.get("props") or {})}
+        return self.update(post, changed | {key: bool(body.get(key)) for key in ("is_pinned", "has_reactions")})
 
     def _editable(self, user: str, identity: str) -> Json:
         post = self.state.posts.get(identity)
@@ -171,8 +222,10 @@ class Posts:
             )
             raise ChatError(400, "api.post.update_post.permissions_time_limit.app_error", message)
         self._check_open(post, "update_post")
-        _read_attachments(state, new["props"])
-        self._check(new)
+        if not new.get("file_ids"):
+            new.pop("file_ids", None)
+        self._fill(new)
+        self._check(new, "update")
         now = state.stamp()
         same_attachments = post["props"].get("attachments") == new["props"].get("attachments")
         if new["message"] != post["message"] or not same_attachments or new.get("file_ids") != post.get("file_ids"):
@@ -183,142 +236,73 @@ class Posts:
         former = {**post, "id": state.new_id(), "original_id": post["id"], "update_at": now, "delete_at": now}
         state.posts[former["id"]] = former
         shown = self.view(new)
-        data = {"post": json.dumps(shown, ensure_ascii=False)}
-        state.publish(Event("post_edited", data, channel=post["channel_id"]))
+        self._tell_edited(new)
         return shown
+
+    def _tell_edited(self, post: Json) -> None:
+        data = {"post": json.dumps(self.view(post), ensure_ascii=False)}
+        self.state.publish(Event("post_edited", data, channel=post["channel_id"]))
+
+    def pin(self, user: str, identity: str, pinned: bool) -> None:
+        """POST /posts/ID/pin and unpin: for every member. Raises ChatError: 403, 404."""
+        post = self.state.posts.get(identity)
+        if post is None or not self.state.is_member(post["channel_id"], user):
+            raise chat_errors.no_permission()
+        if post["delete_at"]:
+            raise chat_errors.no_post()
+        self.update(post, {"is_pinned": pinned})
 
     def delete(self, user: str, identity: str) -> None:
         """Delete a post and its replies. Raises ChatError 403."""
         post = self._editable(user, identity)
-        before, now = json.dumps(self.view(post), ensure_ascii=False), self.state.stamp()
+        shown = {key: value for key, value in self.view(post).items() if key != "metadata"}
+        before, now = json.dumps(shown, ensure_ascii=False), self.state.stamp()
         for one in [post, *self._replies(identity)]:
             props = {**one["props"], "deleteBy": user}
             self.state.posts[one["id"]] = {**one, "props": props, "delete_at": now, "update_at": now}
+            for file in one.get("file_ids") or ():
+                self.state.files.pop(file, None)
         channel = post["channel_id"]
         self.state.publish(Event("post_deleted", {"post": before}, channel=channel, admins=False))
         self.state.publish(Event("post_deleted", {"post": before, "delete_by": user}, channel=channel, admins=True))
 
-    def get(self, user: str, identity: str) -> Json:
-        """One post. Raises ChatError: 404, 403."""
-        post = self.state.posts.get(identity)
-        if post is None or post["delete_at"]:
-            raise chat_errors.no_post()
-        channel = self.state.channel(post["channel_id"])
-        if channel["type"] != "O" and not self.state.is_member(channel["id"], user):
-            raise chat_errors.no_permission()
-        return self.view(post)
-
-    def thread(self, user: str, identity: str) -> Json:
-        """A post with its root and all replies. Raises ChatError: 404, 403."""
-        post = self.get(user, identity)
-        root = post["root_id"] or post["id"]
-        found = [self.state.posts[root], *self._replies(root)]
-        return self._listed([one for one in found if not one["delete_at"]])
-
-    def _replies(self, root: str) -> list[Json]:
-        found = [self.state.posts[one] for one in self._by_root.get(root, ())]
-        return [one for one in found if not one["delete_at"]]
-
-    def page(self, channel: str, query: dict[str, str]) -> Json:
-        """GET /channels/ID/posts: a page by creation, newest first, or what changed since a time."""
-        posts = [one for one in self.state.posts.values() if one["channel_id"] == channel]
-        posts.sort(key=lambda one: one["create_at"], reverse=True)
-        roots_only = query.get("collapsedThreads") == "true"
-        if roots_only:
-            posts = [one for one in posts if not one["root_id"]]
-        since = int(query.get("since") or 0)
-        if since > 0:
-            # Deleted posts are among them, so that a client can take them away.
-            return self._listed([one for one in posts if one["update_at"] > since][:SINCE_LIMIT], roots=not roots_only)
-        posts = [one for one in posts if not one["delete_at"]]
-        for key in ("before", "after"):
-            if pivot := self.state.posts.get(query.get(key, "")):
-                at = pivot["create_at"]
-                posts = [one for one in posts if (one["create_at"] < at if key == "before" else one["create_at"] > at)]
-        per_page = min(int(query.get("per_page") or 60), 200)
-        start = int(query.get("page") or 0) * per_page
-        if query.get("after"):
-            posts = list(reversed(list(reversed(posts))[start : start + per_page]))
-            return self._listed(posts, roots=not roots_only)
-        shown = posts[start : start + per_page]
-        older = posts[start + per_page : start + per_page + 1]
-        newer = posts[start - 1 : start] if start else []
-        listed = self._listed(shown, roots=not roots_only)
-        return listed | {
-            "prev_post_id": older[0]["id"] if older else "",
-            "next_post_id": newer[0]["id"] if newer else "",
-        }
-
-    def _listed(self, posts: list[Json], *, roots: bool = False) -> Json:
-        shown = {one["id"]: self.view(one) for one in posts}
-        for one in shown.values():
-            if one["delete_at"]:
-                one["message"] = ""
-        if roots:
-            for one in posts:
-                root = self.state.posts.get(one["root_id"])
-                if root is not None and not root["delete_at"]:
-                    shown.setdefault(root["id"], self.view(root))
-        order = sorted((one["id"] for one in posts), key=lambda one: int(shown[one]["create_at"]), reverse=True)
-        return {"order": order, "posts": shown, "next_post_id": "", "prev_post_id": ""}
-
     def ephemeral(self, user: str, post: Json) -> Json:
         """Show a post to one user alone: on their websockets, and nowhere else."""
-        identity, now = self.state.new_id(), self.state.stamp()
-        shown: Json = {
-            "id": identity,
-            "create_at": now,
-            "update_at": now,
-            "edit_at": 0,
-            "delete_at": 0,
-            "is_pinned": False,
-        }
-        shown |= {
-            "user_id": post.get("user_id", user),
-            "channel_id": post["channel_id"],
-            "root_id": post.get("root_id") or "",
-        }
-        shown |= {"original_id": "", "message": post.get("message") or "", "type": "system_ephemeral"}
-        shown |= {
-            "props": copy.deepcopy(post.get("props") or {}),
-            "hashtags": "",
-            "pending_post_id": "",
-            "metadata": {},
-        }
-        _read_attachments(self.state, shown["props"])
+        shown = filled(copy.deepcopy(post), POST)
+        shown |= {"id": self.state.new_id(), "create_at": self.state.stamp(), "user_id": post.get("user_id", user)}
+        shown |= {"update_at": 0, "type": "system_ephemeral", "props": shown["props"] or {}, "participants": None}
+        for key in ("message_source", "filenames", "file_ids", "has_reactions", "is_following", "remote_id"):
+            del shown[key]
+        if shown["props"].get("attachments") is not None:
+            shown["props"]["attachments"] = typed(shown["props"]["attachments"], self.state.new_id)
+        shown["metadata"] = self._metadata(shown)
         _give_cookies(self.state, shown)
         shown = without_integrations(shown)
-        self.state.publish(Event("ephemeral_message", {"post": json.dumps(shown, ensure_ascii=False)}, user=user))
+        data = {"post": json.dumps(shown, ensure_ascii=False)}
+        self.state.publish(Event("ephemeral_message", data, user=user, channel=shown["channel_id"]))
         return shown
 
-    def view(self, post: Json) -> Json:
-        """A post as the API gives it."""
-        shown = dict(without_integrations(post))
-        root = post["root_id"] or post["id"]
-        replies = self._replies(root)
-        shown |= {"reply_count": len(replies), "last_reply_at": 0, "participants": None}
-        shown["metadata"] = self._metadata(post)
-        return shown
 
-    def _metadata(self, post: Json) -> Json:
-        metadata: Json = {}
-        if post["props"].get("attachments"):
-            metadata["embeds"] = [{"type": "message_attachment"}]
-        if post.get("file_ids"):
-            metadata["files"] = [self.state.files[one][0] for one in post["file_ids"]]
-        if self.state.reactions.get(post["id"]):
-            metadata["reactions"] = self.state.reactions[post["id"]]
-        return metadata
+def _check_sort(asked: Json) -> None:
+    if (asked.get("type") or "").startswith("system_"):
+        raise ChatError(400, "api.context.invalid_param.app_error", "Invalid post.type parameter.")
+    if asked.get("id"):
+        raise ChatError(400, "app.post.save.existing.app_error", "You cannot update an existing Post.")
+
+
+def _count(channel: Json, post: Json) -> None:
+    """Who comes and goes is no message."""
+    channel["last_post_at"] = post["create_at"]
+    comes_and_goes = post["type"] in COMING_AND_GOING
+    channel["total_msg_count"] += not comes_and_goes
+    if not post["root_id"]:
+        channel["last_root_post_at"] = post["create_at"]
+        channel["total_msg_count_root"] += not comes_and_goes
 
 
 def _attachments(props: Json) -> list[Any]:
     attachments = props.get("attachments")
     return attachments if isinstance(attachments, list) else []
-
-
-def _read_attachments(state: ChatState, props: Json) -> None:
-    if props.get("attachments") is not None:
-        props["attachments"] = typed(props["attachments"], state.new_id)
 
 
 def _give_cookies(state: ChatState, post: Json) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 from aiohttp import web
 
 from bot.demo import chat_errors
+from bot.demo.chat_shapes import decode, read
 
 Json = dict[str, Any]
+DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 60, 200
 
 
 def answer(body: Any, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:
@@ -18,55 +20,67 @@ def answer(body: Any, code: int = 200, headers: dict[str, str] | None = None) ->
     return web.Response(status=code, body=text.encode(), content_type="application/json", headers=headers)
 
 
+def credential_of(request: web.Request) -> tuple[str, str]:
+    """The token that somebody shows, and where: a cookie goes before the header, that before the query.
+
+    app/authentication.go, ParseAuthTokenFromRequest.
+    """
+    if (cookie := request.cookies.get("MMAUTHTOKEN")) is not None:
+        return cookie, "cookie"
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() in ("bearer", "token"):
+        return token, "header"
+    return request.query.get("access_token", ""), "query"
+
+
 def identity_in(request: web.Request, name: str) -> str:
-    """An id in the path. Raises ChatError 400 for what is none."""
+    """An id in the path, of which the route has checked the letters. Raises ChatError 400 for what is none."""
     identity = request.match_info[name]
-    if len(identity) != 26 or not identity.isalnum():
+    if len(identity) != 26:
         raise chat_errors.bad_url(f"{name}_id")
     return identity
 
 
+def page_of(request: web.Request) -> tuple[int, int]:
+    """Number and size of the page that the query asks for; what is no number counts as not given."""
+    page, size = (request.query.get(key, "") for key in ("page", "per_page"))
+    return _natural(page, 0), min(_natural(size, DEFAULT_PAGE_SIZE), MAX_PAGE_SIZE)
+
+
+def _natural(text: str, default: int) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default
+
+
 def paged(request: web.Request, found: list[Any]) -> list[Any]:
     """The page that the query asks for."""
-    per_page = min(int(request.query.get("per_page") or 60), 200)
-    start = int(request.query.get("page") or 0) * per_page
-    return found[start : start + per_page]
+    page, size = page_of(request)
+    return found[page * size : (page + 1) * size]
 
 
-async def json_of(request: web.Request, name: str) -> Any:
-    """The JSON of a body. Raises ChatError 400."""
+async def object_of(request: web.Request, name: str, shape: Json | None = None) -> Json:
+    """The JSON object of a body, in that shape; null is an empty one. Raises ChatError 400."""
     try:
-        raw = await request.read()
-        body = json.loads(raw)
-        return _go_strings(body) if b"\\u" in raw else body
+        body = decode(await request.read())
+        found: Json = read({} if body is None else body, dict if shape is None else shape)
     except ValueError as error:
         raise chat_errors.bad_body(name) from error
+    return found
 
 
-def _go_strings(value: Any) -> Any:
-    """Half of a surrogate pair is no character: Go's decoder takes U+FFFD for it."""
-    if isinstance(value, dict):
-        return {key: _go_strings(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_go_strings(one) for one in value]
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return value
-
-
-async def object_of(request: web.Request, name: str, *, optional: bool = False) -> Json:
-    """The JSON object of a body. Raises ChatError 400."""
-    if optional and not await request.read():
+async def readable_of(request: web.Request, shape: Json) -> Json:
+    """The same where the server takes no notice of what it can't read."""
+    try:
+        return await object_of(request, "", shape)
+    except chat_errors.ChatError:
         return {}
-    body = await json_of(request, name)
-    if not isinstance(body, dict):
-        raise chat_errors.bad_body(name)
-    return body
 
 
 async def list_of(request: web.Request, name: str) -> list[str]:
     """The strings of a body. Raises ChatError 400."""
-    body = await json_of(request, name)
-    if not isinstance(body, list) or not body:
+    try:
+        found: list[str] = read(decode(await request.read()), [str])
+    except ValueError as error:
+        raise chat_errors.bad_body(name) from error
+    if not found:
         raise chat_errors.bad_body(name)
-    return [str(one) for one in body]
+    return found

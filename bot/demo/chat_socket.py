@@ -15,6 +15,8 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
+from bot.demo.chat_errors import ChatError
+from bot.demo.chat_shapes import MESSAGE, decode, read
 from bot.demo.chat_state import VERSION, ChatState, Event, Json
 from bot.demo.faults import Faults
 
@@ -76,7 +78,7 @@ class Hub:
         for connection in self._connections:
             if self._concerns(connection, event):
                 broadcast = {
-                    "omit_users": None,
+                    "omit_users": {event.but_for: True} if event.but_for else None,
                     "user_id": event.user,
                     "channel_id": event.channel,
                     "team_id": event.team,
@@ -88,6 +90,8 @@ class Hub:
         if not self._is_authenticated(connection):
             return False
         if event.admins is not None and event.admins != self.state.is_admin(connection.user):
+            return False
+        if event.but_for == connection.user:
             return False
         if event.user:
             return event.user == connection.user
@@ -102,14 +106,13 @@ class Hub:
         await socket.prepare(request)
         connection = self._connection(request, token, user)
         if connection is None:
-            await socket.close()
+            _cut(request)
             return socket
         connection.socket = socket
         connection.inactive_since = None
 
         def cut() -> None:
-            if request.transport is not None:
-                request.transport.abort()
+            _cut(request)
 
         self._faults.stream_opened(cut)
         reader = asyncio.ensure_future(self._read(connection, socket))  # noqa: TID251  # ends with this handler
@@ -118,6 +121,9 @@ class Hub:
         except ConnectionError:
             pass
         finally:
+            if not socket.closed:
+                # What the server ends it ends without a word.
+                cut()
             reader.cancel()
             self._faults.stream_closed(cut)
             connection.socket = None
@@ -203,35 +209,44 @@ class Hub:
 
     async def _read(self, connection: Connection, socket: web.WebSocketResponse) -> None:
         async for message in socket:
-            if message.type is not WSMsgType.TEXT:
-                continue
             try:
-                request: Any = json.loads(message.data)
+                given = decode(message.data.encode() if message.type is WSMsgType.TEXT else b"")
+                request: Json = read({} if given is None else given, MESSAGE)
             except ValueError:
                 return
-            if not isinstance(request, dict) or not self._serve_request(connection, request):
+            if not self._serve_request(connection, request):
                 return
 
     def _serve_request(self, connection: Connection, request: Json) -> bool:
         """Answer one message of a client; False closes the socket."""
-        sequence, action = request.get("seq", 0), request.get("action", "")
+        sequence, action, data = request.get("seq", 0), request.get("action", ""), request.get("data", {})
         if not action:
             return self._fail(connection, sequence, "no_action", "No websocket action.", 400)
-        if not isinstance(sequence, int) or sequence <= 0:
+        if sequence <= 0:
             return self._fail(connection, sequence, "bad_seq", "Invalid sequence for WebSocket message.", 400)
         if action == "authentication_challenge":
-            return self._authenticate(connection, sequence, (request.get("data") or {}).get("token"))
+            return self._authenticate(connection, sequence, data.get("token"))
         if not self._is_authenticated(connection):
             text = "WebSocket connection is not authenticated. Please log in and try again."
             return self._fail(connection, sequence, "not_authenticated", text, 401)
         if action == "ping":
             now = int(self.state.clock.time() * 1000)
-            data = {"text": "pong", "version": VERSION, "server_time": now, "node_id": ""}
-            connection.push({"status": "OK", "data": data, "seq_reply": sequence})
-        elif action in ("user_typing", "get_statuses", "get_statuses_by_ids", "user_update_active_status"):
-            connection.push({"status": "OK", "data": {}, "seq_reply": sequence})
+            pong = {"text": "pong", "version": VERSION, "server_time": now, "node_id": ""}
+            connection.push({"status": "OK", "data": pong, "seq_reply": sequence})
+        elif action == "user_typing":
+            return self._tell_typing(connection, sequence, data)
         else:
             return self._fail(connection, sequence, "bad_action", "Unknown WebSocket action.", 500)
+        return True
+
+    def _tell_typing(self, connection: Connection, sequence: int, data: Json) -> bool:
+        channel, root = data.get("channel_id"), data.get("parent_id")
+        if channel not in list(self.state.channels) or not self.state.is_member(str(channel), connection.user):
+            error = ChatError(400, "api.websocket_handler.invalid_param.app_error", "Invalid channel_id parameter.")
+            return self._refuse(connection, sequence, error)
+        told = {"parent_id": root if isinstance(root, str) else "", "user_id": connection.user}
+        self.state.publish(Event("typing", told, channel=str(channel), but_for=connection.user))
+        connection.push({"status": "OK", "seq_reply": sequence})
         return True
 
     def _authenticate(self, connection: Connection, sequence: int, token: Any) -> bool:
@@ -245,12 +260,19 @@ class Hub:
         connection.push({"status": "OK", "seq_reply": sequence})
         return True
 
-    def _fail(self, connection: Connection, sequence: Any, word: str, text: str, code: int) -> bool:
-        error = {
-            "id": f"api.web_socket_router.{word}.app_error",
-            "message": text,
-            "detailed_error": "",
-            "status_code": code,
-        }
-        connection.push({"status": "FAIL", "error": error, "seq_reply": sequence})
+    def _fail(self, connection: Connection, sequence: int, word: str, text: str, code: int) -> bool:
+        return self._refuse(connection, sequence, ChatError(code, f"api.web_socket_router.{word}.app_error", text))
+
+    def _refuse(self, connection: Connection, sequence: int, error: ChatError) -> bool:
+        if connection.user:
+            # Who has not signed in gets no answer.
+            body = error.body("")
+            del body["request_id"]
+            number = {"seq_reply": sequence} if sequence else {}
+            connection.push({"status": "FAIL", "error": body, **number})
         return True
+
+
+def _cut(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.abort()

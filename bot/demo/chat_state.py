@@ -6,7 +6,6 @@ Plain data; rules about posts are in `chat_posts`, about integrations in `chat_c
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +18,24 @@ Json = dict[str, Any]
 MAX_POST_SIZE = 16_383
 """Runes in a message: a quarter of the column's 65535."""
 VERSION = "6.7.2"
+CHANNEL_NOTIFY_PROPS = {
+    **dict.fromkeys(("desktop", "email", "ignore_channel_mentions", "push"), "default"),
+    "mark_unread": "all",
+}
+NOTIFY_PROPS = {
+    "channel": "true",
+    "comments": "never",
+    "desktop": "mention",
+    "desktop_sound": "true",
+    "email": "true",
+    "desktop_threads": "all",
+    "email_threads": "all",
+    "first_name": "false",
+    "mention_keys": "",
+    "push": "mention",
+    "push_status": "away",
+    "push_threads": "all",
+}
 
 
 @dataclass
@@ -32,8 +49,10 @@ class Event:
     team: str = ""
     admins: bool | None = None
     """True: only to administrators, False: only to others."""
+    but_for: str = ""
+    """A user who is not told."""
     members: frozenset[str] | None = None
-    """The members of the channel when it happened."""
+    """The members of the channel, or of the team, when it happened."""
 
 
 @dataclass
@@ -56,7 +75,9 @@ class ChatState:
     chance: Chance
     users: dict[str, Json] = field(default_factory=dict)
     tokens: dict[str, str] = field(default_factory=dict)
-    """Personal access tokens to user ids."""
+    """Tokens to user ids."""
+    sessions: set[str] = field(default_factory=set)
+    """Those of them that came of a password; the others are personal access tokens."""
     teams: dict[str, Json] = field(default_factory=dict)
     channels: dict[str, Json] = field(default_factory=dict)
     members: dict[str, dict[str, Json]] = field(default_factory=dict)
@@ -92,6 +113,8 @@ class ChatState:
         """Tell the websockets."""
         if event.channel:
             event.members = frozenset(self.members.get(event.channel, ()))
+        elif event.team:
+            event.members = frozenset(self.team_members.get(event.team, ()))
         for listener in list(self.listeners):
             listener(event)
 
@@ -117,8 +140,9 @@ class ChatState:
             "locale": "en",
             "timezone": {"automaticTimezone": "", "manualTimezone": "", "useAutomaticTimezone": "true"},
         }
+        user["disable_welcome_email"] = False
         if bot:
-            user |= {"is_bot": True, "bot_description": "", "bot_last_icon_update": 0}
+            user["is_bot"] = True
         self.users[identity] = user
         if token:
             self.tokens[token] = identity
@@ -130,7 +154,9 @@ class ChatState:
         """An open team, with nobody in it."""
         now, identity = self.stamp(), self.new_id()
         team = {"id": identity, "create_at": now, "update_at": now, "delete_at": 0, "name": name, "display_name": name}
-        self.teams[identity] = {**team, "type": "O", "allow_open_invite": True, "description": "", "email": ""}
+        team |= {"type": "O", "allow_open_invite": True, "description": "", "email": "", "company_name": ""}
+        team |= {"allowed_domains": "", "invite_id": self.new_id(), "scheme_id": None, "group_constrained": None}
+        self.teams[identity] = {**team, "policy_id": None}
         self.team_members[identity] = {}
         return self.teams[identity]
 
@@ -149,8 +175,10 @@ class ChatState:
         user = self.tokens.get(token, "")
         return "" if self.users.get(user, {}).get("delete_at") else user
 
-    def add_channel(self, name: str, *, team: str = "", sort: str = "O", display_name: str = "") -> Json:
-        """A channel: O open, P private, D direct."""
+    def add_channel(
+        self, name: str, *, team: str = "", sort: str = "O", display_name: str | None = None, creator: str = ""
+    ) -> Json:
+        """A channel: O open, P private, D direct, G of a group."""
         now, identity = self.stamp(), self.new_id()
         channel: Json = {
             "id": identity,
@@ -160,8 +188,10 @@ class ChatState:
             "team_id": team,
             "type": sort,
         }
-        channel |= {"display_name": display_name or name, "name": name, "header": "", "purpose": "", "creator_id": ""}
-        channel |= {"last_post_at": 0, "total_msg_count": 0, "extra_update_at": 0, "scheme_id": None, "props": None}
+        channel |= {"display_name": name if display_name is None else display_name, "name": name, "header": ""}
+        channel |= {"purpose": "", "last_post_at": 0, "total_msg_count": 0, "extra_update_at": 0, "creator_id": creator}
+        channel |= {"scheme_id": None, "props": None, "group_constrained": None, "shared": None, "policy_id": None}
+        channel |= {"total_msg_count_root": 0, "last_root_post_at": 0}
         self.channels[identity] = channel
         self.members[identity] = {}
         return channel
@@ -169,18 +199,24 @@ class ChatState:
     def join(self, channel: str, user: str) -> Json:
         """Make somebody a member."""
         member: Json = {"channel_id": channel, "user_id": user, "roles": "channel_user", "last_viewed_at": 0}
-        member |= {"msg_count": 0, "mention_count": 0, "notify_props": {}, "last_update_at": self.stamp()}
+        member |= {"msg_count": 0, "mention_count": 0, "mention_count_root": 0, "msg_count_root": 0}
+        member |= {"notify_props": dict(CHANNEL_NOTIFY_PROPS), "last_update_at": self.stamp(), "explicit_roles": ""}
+        member |= {"scheme_guest": False, "scheme_user": True, "scheme_admin": False}
         return self.members[channel].setdefault(user, member)
 
     def direct_channel(self, first: str, second: str) -> Json:
         """The direct channel of two people, made on first use."""
         name = "__".join(sorted((first, second)))
         found = next((one for one in self.channels.values() if one["type"] == "D" and one["name"] == name), None)
-        if found is None:
-            found = self.add_channel(name, sort="D")
-            for user in {first, second}:
-                self.join(found["id"], user)
-        return found
+        if found is not None:
+            return found
+        made = self.add_channel(name, sort="D", display_name="", creator=first) | {"shared": False}
+        self.channels[made["id"]] = made
+        for user in {first, second}:
+            self.join(made["id"], user)
+        data = {"creator_id": first, "teammate_id": second}
+        self.publish(Event("direct_added", data, channel=made["id"]))
+        return made
 
     def user_named(self, name: str) -> Json:
         """A user by name. Raises ChatError 404."""
@@ -193,6 +229,13 @@ class ChatState:
             raise chat_errors.ChatError(404, "app.user.get_by_username.app_error", text)
         return found
 
+    def team_named(self, name: str) -> Json:
+        """A team by name. Raises ChatError 404."""
+        found = next((team for team in self.teams.values() if team["name"] == name.lower()), None)
+        if found is None:
+            raise chat_errors.no_team()
+        return found
+
     def channel(self, identity: str) -> Json:
         """A channel by id. Raises ChatError 404."""
         if identity not in self.channels:
@@ -202,7 +245,7 @@ class ChatState:
     def channel_named(self, team: str, name: str) -> Json:
         """A channel by name. Raises ChatError 404."""
         for channel in self.channels.values():
-            if channel["team_id"] == team and channel["name"] == name:
+            if channel["team_id"] == team and channel["name"] == name.lower():
                 return channel
         raise chat_errors.no_channel_named()
 
@@ -210,24 +253,22 @@ class ChatState:
         """Whether they administer the system."""
         return user in self.users and "system_admin" in self.users[user]["roles"]
 
+    def may_read(self, channel: str, user: str) -> bool:
+        """Whether they may look into it: members, and everybody of the team where it is open."""
+        found = self.channels.get(channel, {})
+        return self.is_member(channel, user) or (found.get("type") == "O" and self.in_team(found["team_id"], user))
+
     def is_member(self, channel: str, user: str) -> bool:
         """Whether they may read and write there."""
         return self.is_admin(user) or user in self.members.get(channel, {})
 
-    def mentioned(self, text: str) -> list[str]:
-        """Ids of the users whose names stand in a text, outside code."""
-        plain = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
-        names = {name.rstrip(".-_").lower() for name in re.findall(r"(?<![\w@])@([A-Za-z0-9._-]+)", plain)}
-        return [user["id"] for user in self.users.values() if user["username"] in names]
-
 
 def public_user(user: Json, *, own: bool = False) -> Json:
-    """A user as others see them."""
-    shown = dict(user)
+    """A user as others see them, or as they see themselves."""
+    shown = {key: value for key, value in user.items() if key != "owner_id"}
     if not own:
-        shown.pop("email", None)
-        shown["email"] = ""
-    return shown
+        return shown
+    return {**shown, "notify_props": dict(NOTIFY_PROPS), "last_password_update": user["create_at"]}
 
 
 def without_integrations(post: Json) -> Json:

@@ -42,7 +42,9 @@ LOOK_SECONDS = 0.4
 """Real seconds between two looks at the cluster for the panel; what has not changed is not sent."""
 
 MAX_TEXTS = 500
-USERS = {"dev": "may run, cancel, and switch the nightly run", "viewer": "may only look"}
+USERS = {"dev": "may run, cancel, keep GPUs warm, switch the nightly run", "viewer": "may only look"}
+"""Who can sign in, and in words what the roles of `bot.play` let them do."""
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 

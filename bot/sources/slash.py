@@ -44,7 +44,8 @@ def to_request(form: Mapping[str, str]) -> SlashRequest:
     command = CommandTyped(
         request_id=hashlib.sha256("\0".join(identity).encode(errors="replace")).hexdigest()[:32],
         trigger=trigger,
-        text=form.get("text", ""),
+        # Of a wide space behind the trigger the server takes one byte; the others come here as replacement characters.
+        text=form.get("text", "").lstrip("\ufffd"),
         user_id=form.get("user_id", ""),
         user_name=form.get("user_name", ""),
         channel_id=form.get("channel_id", ""),

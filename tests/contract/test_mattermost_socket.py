@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from tests.contract.talk import Talk
-from tests.contract.wire import Integration, socket_of
+from tests.contract.wire import Integration, Socket, socket_of
 
 
 async def test_it_says_hello(talk: Talk) -> None:
@@ -224,3 +224,64 @@ async def test_what_happens_to_a_channel_is_told(talk: Talk, kind: str) -> None:
             await talk.office.archive_channel(channel)
             event = await socket.event("channel_deleted")
             assert event["data"]["channel_id"] == channel
+
+
+async def test_who_may_connect(talk: Talk) -> None:
+    """A cookie will do; a token in the address is 401, a page of another site 403, and what is no upgrade 400."""
+    nobody, token = talk.admin.of(""), talk.account.token
+    address, session = f"{nobody.url}/websocket", nobody.session
+    async with session.ws_connect(address, headers={"Cookie": f"MMAUTHTOKEN={token}"}) as opened:
+        assert (await Socket(opened).next())["event"] == "hello"
+    async with session.ws_connect(address, headers={"Origin": nobody.url.removesuffix("/api/v4")}) as opened:
+        assert not opened.closed
+    for query, headers, status in (
+        ({"access_token": token}, {}, 401),
+        ({}, {"Authorization": f"Bearer {token}", "Origin": "http://elsewhere.example"}, 403),
+    ):
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await session.ws_connect(address, params=query, headers=headers)
+        assert refused.value.status == status
+    assert (await talk.as_bot.get("/websocket")).status == 400
+
+
+async def test_nothing_is_said_before_one_has_signed_in(talk: Talk) -> None:
+    """Actions without a session have no answer; the challenge is taken all the same."""
+    async with socket_of(talk.as_bot, header=False) as socket:
+        await socket.send(1, "ping")
+        await socket.send(2, "nonsense")
+        await socket.send(0, "authentication_challenge", token=talk.account.token)
+        await socket.send(3, "authentication_challenge", token=talk.account.token)
+        await socket.reply(3)
+
+    assert [frame.get("seq_reply") for frame in socket.seen if "status" in frame] == [3]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    ["{nonsense", "[1]", '"x"', "", '{"seq":"1","action":"ping"}', '{"seq":1.5,"action":"ping"}']
+    + ['{"seq":1,"action":5}', '{"seq":1,"action":"ping","data":"x"}', b'{"seq":1,"action":"ping"}'],
+    ids=str,
+)
+async def test_frames_that_are_none(talk: Talk, frame: str | bytes) -> None:
+    """The server ends the connection without a word."""
+    async with socket_of(talk.as_bot) as socket:
+        await socket.event("hello")
+        await (socket.socket.send_bytes(frame) if isinstance(frame, bytes) else socket.socket.send_str(frame))
+        while await socket.next():
+            pass
+
+        assert socket.socket.close_code in (None, aiohttp.WSCloseCode.ABNORMAL_CLOSURE)
+
+
+async def test_frames_that_are_taken(talk: Talk) -> None:
+    """null has no action; what follows the first value is not read; a number of 0 is not given back."""
+    async with socket_of(talk.as_bot) as socket:
+        await socket.event("hello")
+        for frame in ("null", '{"action":"ping"}', '{"seq":4,"action":"ping"} x'):
+            await socket.socket.send_str(frame)
+        await socket.reply(4)
+
+    first, second, third = (frame for frame in socket.seen if "status" in frame)
+    assert (first["error"]["id"], "seq_reply" in first) == ("api.web_socket_router.no_action.app_error", False)
+    assert (second["error"]["id"], "seq_reply" in second) == ("api.web_socket_router.bad_seq.app_error", False)
+    assert third["status"] == "OK"

@@ -140,6 +140,14 @@ class Newcomer:
         await self.theme("light")
         return found
 
+    async def toast_is_clear_of_messages(self) -> bool:
+        """Whether what rings lies above all messages."""
+        toast = await self.page.locator(".toast").bounding_box()
+        posts = await self.page.locator("#posts").bounding_box()
+        assert toast is not None
+        assert posts is not None
+        return toast["y"] + toast["height"] <= posts["y"] + 4
+
     async def screenshot(self, name: str) -> Path:
         """Take one, without the caret."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
-from .browser import PHONE, WHOLE_RUN, newcomer
+from .browser import DESKTOP, PHONE, WHOLE_RUN, newcomer
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 ENDED = re.compile(r"min, ended \d\d:\d\d")
@@ -33,6 +34,11 @@ async def test_the_three_commands() -> None:
         await expect(card).to_contain_text(ENDED, timeout=WHOLE_RUN)
         words = await card.inner_text()
         assert "all 10 green" in words or "of 10 failed" in words
+        await expect(me.page.locator(".toast")).to_contain_text("gputest mentioned you")
+        assert await me.toast_is_clear_of_messages()
+        await me.page.set_viewport_size(PHONE)
+        assert await me.toast_is_clear_of_messages()
+        await me.page.set_viewport_size(DESKTOP)
         await card.locator(".replies").click()
         notice = me.page.locator("#thread article").last
         await expect(notice.locator(".mention.is-me")).to_have_text("@dev")
@@ -180,6 +186,30 @@ async def test_things_break_and_are_mended() -> None:
         assert await me.page.locator("#posts article", has_text="dqn").count() == 1
 
 
+async def test_a_switch_stays_where_it_was_put() -> None:
+    """What the cluster looked like before does not turn it back; where the demo does not answer, it goes back and says so."""
+    async with newcomer(*FAST) as (me, _):
+        answered = asyncio.Event()
+
+        async def hold(route: Route) -> None:
+            await answered.wait()
+            await route.continue_()
+
+        await me.page.route("**/demo/panel", hold)
+        switch = me.page.locator("#panel").get_by_label("No H100 in stock")
+        await switch.check()
+        await me.type("/gputest dqn scope=lib")
+        await expect(me.page.locator("#runs")).to_contain_text("gpu-test-")
+        await expect(switch).to_be_checked()
+        async with me.page.expect_response("**/demo/panel"):
+            answered.set()
+        await expect(switch).to_be_checked()
+        await me.page.route("**/demo/panel", lambda route: route.abort())
+        await switch.click()
+        await expect(me.page.locator("#panel-said")).to_have_text("The demo does not answer.")
+        await expect(switch).to_be_checked()
+
+
 async def test_screenshots() -> None:
     """As the documentation shows it, on a desk and on a phone; small enough to be kept in the repository."""
     async with newcomer(*FAST) as (me, _):
@@ -188,7 +218,8 @@ async def test_screenshots() -> None:
         await me.page.get_by_label("480×").check()
         await me.sees(ENDED, within=WHOLE_RUN)
         await me.type("/nightly enable")
-        await me.page.get_by_label("160×").check()
+        # so slow that nobody misses the moment
+        await me.page.get_by_label("40×").check()
         await me.type("/gputest dqn ppo tft kan")
         await me.sees("⏳ tft", within=WHOLE_RUN)
         await me.page.get_by_label("stop").check()

@@ -41,7 +41,7 @@ export class Chat extends EventTarget {
 
   /** Read another channel. */
   async enter(channel) {
-    const listed = await this.#get(`/channels/${channel.id}/posts?per_page=60`);
+    const listed = await this.#get(`/channels/${channel.id}/posts?per_page=60&skipFetchThreads=true`);
     this.channel = channel;
     this.unread.delete(channel.id);
     this.posts = new Map(Object.entries(listed.posts));
@@ -52,7 +52,7 @@ export class Chat extends EventTarget {
   /** Read what is older than the oldest post that is here; false when there is nothing. */
   async loadOlder() {
     const oldest = this.listed((post) => post.type !== "system_ephemeral")[0];
-    const listed = await this.#get(`/channels/${this.channel.id}/posts?per_page=60&before=${oldest?.id ?? ""}`);
+    const listed = await this.#get(`/channels/${this.channel.id}/posts?per_page=60&skipFetchThreads=true&before=${oldest?.id ?? ""}`);
     for (const post of Object.values(listed.posts)) this.posts.set(post.id, post);
     this.#tell("reset");
     return listed.order.length > 0;
@@ -121,6 +121,7 @@ export class Chat extends EventTarget {
     try {
       response = await fetch(`/api/v4${path}`, {
         method,
+        credentials: "omit", // a cookie of another chat on this machine would go before the token
         headers: { Authorization: `Bearer ${this.#token}`, "Content-Type": "application/json" },
         body: body === undefined ? undefined : JSON.stringify(body),
       });

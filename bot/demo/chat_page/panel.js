@@ -13,6 +13,7 @@ const DEEDS = [
   ["lose-node", "Lose a node"],
   ["api-gone", "API answers 410"],
 ];
+const NO_RUNS = "None now. Argo deletes a run some time after its end (ttlStrategy).";
 const clockTime = new Intl.DateTimeFormat("en-GB", { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: "UTC" });
 const nightTime = new Intl.DateTimeFormat("en-GB", { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
 const $ = (id) => document.getElementById(id);
@@ -21,6 +22,7 @@ export class Panel {
   #view = null;
   #seenAt = 0;
   #switches = new Map();
+  #turning = new Set();
 
   /** `onEnd(isOver)`: the demo itself does not answer any more, or again. */
   constructor(onEnd) {
@@ -39,12 +41,21 @@ export class Panel {
 
   #switchOf(name, label) {
     const input = element("input", { type: "checkbox", role: "switch" });
-    input.addEventListener("change", () => this.#ask({ switch: name, on: input.checked }));
+    input.addEventListener("change", () => this.#turn(name, input));
     const state = element("span", { className: "state" });
     this.#switches.set(name, { input, state });
     return element("label", { className: "switch" }, input, label, state);
   }
 
+  /** A view that was made before the switch was turned does not turn it back under the finger. */
+  async #turn(name, input) {
+    this.#turning.add(name);
+    const isDone = await this.#ask({ switch: name, on: input.checked });
+    this.#turning.delete(name);
+    if (!isDone) input.checked = Boolean(this.#view?.switches[name]);
+  }
+
+  /** Whether it was done. */
   async #ask(body) {
     const said = $("panel-said");
     let answer;
@@ -57,17 +68,18 @@ export class Panel {
     }
     said.textContent = answer.error ?? answer.said ?? "";
     said.classList.toggle("is-error", Boolean(answer.error));
+    return !answer.error;
   }
 
   #show(view) {
     this.#view = view;
     this.#seenAt = performance.now();
-    for (const [name, { input }] of this.#switches) input.checked = view.switches[name];
+    for (const [name, { input }] of this.#switches) if (!this.#turning.has(name)) input.checked = view.switches[name];
     this.#switches.get("bot-killed").state.textContent = view.bot;
     refill($("speeds"), [view.clock.speeds, view.clock.speed], () => this.#speeds(view.clock));
     refill($("nightly"), view.nightly, () => [nightlyText(view.nightly)]);
     refill($("pools"), [view.pools, view.waiting], () => [...view.pools.map(poolOf), ...waitingOf(view.waiting)]);
-    refill($("runs"), view.runs, () => (view.runs.length ? view.runs.map(runOf) : [element("p", { className: "note", textContent: "None yet." })]));
+    refill($("runs"), view.runs, () => (view.runs.length ? view.runs.map(runOf) : [element("p", { className: "note", textContent: NO_RUNS })]));
     this.#tick();
   }
 
@@ -114,7 +126,8 @@ const phaseOf = (phase) => {
 };
 
 function podOf({ run, template, phase }) {
-  return element("p", { className: "pod" }, element("span", { textContent: `${template} of ${run.split("-").at(-1)}` }), phaseOf(phase));
+  const whose = run && ` of ${run.split("-").at(-1)}`;
+  return element("p", { className: "pod" }, element("span", { textContent: template + whose }), phaseOf(phase));
 }
 
 function waitingOf(pods) {
