@@ -22,24 +22,35 @@ bot is imported here: an encoding that both sides share would hide a mistake tha
 
 What the embedded world leaves out (a client that relies on it needs the real thing):
 
-  * Kubernetes: other kinds than those in `kinds`; schemas, so that anything goes into a spec; admission other than
-    namespaces, names, labels and sizes; managedFields, and ownership in server-side apply, which only merges;
-    sendInitialEvents; protobuf bodies; what the watch cache does in detail (bookmarks come every 60 real seconds and
-    two before the end, and carry the latest revision of everything); impersonation, TLS and client certificates
-    (kubectl's token is in the address); exec, attach, port-forward; the eviction API; logs of the executor's own
-    containers; quotas; expiry of list snapshots by time (only the bounded history and `Store.forget` make a 410).
+  * Kubernetes: other kinds than those in `kinds`, events.k8s.io and the old watch paths among them; schemas beyond
+    `go_types`, so that anything goes into most of a spec, nothing is filled in there, and kubectl explain finds
+    nothing; admission other than namespaces, names, labels and sizes; managedFields and server-side apply, which is
+    refused with 415; protobuf but for what kubectl creates by itself (`kube_protobuf`); rules reviews (`auth can-i
+    --list`); fields that stand twice in a body; what the watch cache does in detail (bookmarks come every 60 real
+    seconds and two before the end, and carry the latest revision of everything); impersonation, TLS and client
+    certificates (kubectl's token is in the address, which get --raw forgets); exec, attach, port-forward; the
+    eviction API; logs of the executor's own containers and of earlier ones; quotas; expiry of list snapshots by time
+    (only the bounded history and `Store.forget` make a 410). Messages about broken JSON and YAML are Python's.
   * Scheduling: CPU, memory, affinity; preemption for anything but a GPU; volumes. A lost node's pods fail after a
     minute and are deleted half a minute later.
   * Argo: artifacts, withItems and other expansion, expressions (`{{=…}}`), lifecycle hooks but the workflow's onExit,
     semaphores and template-level locks, parallelism, back-off between retries, memoization, templateRef, resource,
     HTTP, plugin, data and containerSet templates, daemons, offloaded and compressed nodes, archive, the Argo server,
-    durations of resources, the zero values that Go writes into specs, `when` and stopStrategy of CronWorkflows, most of
-    the validator. What 4.0 does otherwise is not played: it calls a pod that failed without an end of its containers
-    Failed, not Succeeded, and a retried workflow that is back in the queue Pending, so that it can be terminated there.
-  * Mattermost: the follow state of threads, search, preferences, statuses, notifications, roles other than
-    administrator and everybody else, the end of sessions, plugins, what is known of a team or a bot beside its name,
-    permalinks and previews, post priority, guests, clusters, AllowedUntrustedInternalConnections, autocomplete_data,
-    the payload limits of newer servers, rate limits by a header of the request.
+    durations of resources, the zero values that Go writes into specs, `when` and stopStrategy of CronWorkflows, what
+    of the validator is not in `argo_validation`. A workflow that asks for expansion, hooks, expressions, semaphores,
+    templateRef, daemons, memoization or a template of a kind that is not played ends as Error and says so; what is
+    left out otherwise is passed over. What 4.0 does otherwise is not played: it calls a pod that failed without an end
+    of its containers Failed, not Succeeded, and a retried workflow that is back in the queue Pending, so that it can be
+    terminated there; and its controller dies of a spec that Go cannot read.
+  * Mattermost: what collapsed threads say of who follows and takes part; search; preferences; statuses (`@here` is
+    everybody), what has been read and what is unread; notifications; roles other than administrator and everybody
+    else, who may make channels, look into what is open in their team, and in a channel do what members may; signing
+    up, signing out and the end of sessions; built-in slash commands, whose triggers are taken all the same; editing
+    channels and teams, their members' roles, lists of bots, tokens and webhooks; plugins; what is known of a bot beside
+    its names; pictures of people, previews of files and links, permalinks, parts of a file by Range; custom emoji;
+    post priority; guests; clusters; AllowedUntrustedInternalConnections; autocomplete_data; ETags; bodies nested more
+    than a hundred deep; the payload limits of newer servers; rate limits by a header of the request. A route that is
+    not there is answered with 404 as one that no server has.
 """
 
 from bot.demo.embedded import EmbeddedWorld

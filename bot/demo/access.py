@@ -15,6 +15,8 @@ from bot.demo.world import Json, Store
 
 ANONYMOUS = "system:anonymous"
 MASTERS = "system:masters"
+_PUBLIC = ("/healthz", "/livez", "/readyz", "/version")
+_DISCOVERY = ("/api/", "/apis/", "/openapi/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +65,24 @@ class Access:
 
         Raises ApiError 401 for a token that is not known.
         """
-        if not header:
+        scheme, _, token = (header or "").partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
             return User(ANONYMOUS, ("system:unauthenticated",))
-        scheme, _, token = header.partition(" ")
-        user = self.users.get(token.strip()) if scheme.lower() == "bearer" else None
+        user = self.users.get(token.strip())
         if user is None:
             raise status.unauthorized()
         return user
+
+    def authorize_path(self, user: User, method: str, path: str) -> None:
+        """Raises ApiError 403 unless the user may ask for a path that is no resource.
+
+        What the roles system:public-info-viewer and system:discovery grant to everybody and to all with a token.
+        """
+        if MASTERS in user.groups:
+            return
+        discovery = "system:authenticated" in user.groups and f"{path}/".startswith(_DISCOVERY)
+        if method != "GET" or not (discovery or path.rstrip("/") in _PUBLIC):
+            raise status.forbidden_path(user.name, method, path)
 
     def allows(self, user: User, request: Request) -> bool:
         """Whether a role grants it."""

@@ -16,6 +16,7 @@ from bot.demo.argo_nodes import fulfilled
 from bot.demo.argo_operation import Operation, Timing
 from bot.demo.argo_pods import PREFIX
 from bot.demo.argo_templates import Templates
+from bot.demo.argo_types import status_misfit
 from bot.demo.clock import Timer
 from bot.demo.deleting import delete
 from bot.demo.events import Recorder
@@ -86,6 +87,8 @@ class ArgoController:
         if (wf["metadata"].get("labels") or {}).get(COMPLETED) == "true":
             self._gc.completed(wf)
             return
+        if status_misfit(wf.get("status")):
+            return  # Somebody has written over it what nobody can read.
         operation = Operation(
             self.store,
             self.locks,
@@ -95,7 +98,11 @@ class ArgoController:
             self.timing,
         )
         self._requeue(key, self.store.clock.time() + RESYNC_SECONDS)
-        operation.operate(Templates(operation))
+        try:
+            operation.operate(Templates(operation))
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # The real controller marks a workflow that makes it panic, too.
+            operation.mark("Error", str(error))
         self._record_nodes(wf, operation)
         self.store.replace(WORKFLOWS, operation.written())
         for event in operation.events:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from bot.demo.argo_operation import ENDED, seconds_of
 from bot.demo.argo_pods import PREFIX
 from bot.demo.argo_schedule import BadSchedule, next_time, schedules_of
+from bot.demo.argo_types import CRON, CRON_STATUS, misfit
 from bot.demo.clock import Timer
 from bot.demo.deleting import delete
 from bot.demo.kinds import CRON_WORKFLOWS, WORKFLOW_TEMPLATES, WORKFLOWS
@@ -43,7 +44,8 @@ class CronController:
         for cron in self._store.all(CRON_WORKFLOWS):
             key = (cron["metadata"]["namespace"], cron["metadata"]["name"])
             self._schedule(key)
-            self._run_outstanding(key)
+            with contextlib.suppress(BadSchedule):
+                self._run_outstanding(key)
             self._sync_later(key)
 
     def _on_change(self, change: Change) -> None:
@@ -62,17 +64,25 @@ class CronController:
         if self.stopped:
             return
         self._schedule(key)
-        self._run_outstanding(key)
+        with contextlib.suppress(BadSchedule):
+            self._run_outstanding(key)
 
     def _cancel(self, key: Key) -> None:
         self._specs.pop(key, None)
         for timer in self._timers.pop(key, []):
             timer.cancel()
 
+    def _find(self, key: Key) -> Json | None:
+        """The CronWorkflow, unless there is none that can be read: of that only the controller's log would speak."""
+        cron = self._store.find(CRON_WORKFLOWS, *key)
+        if cron is None or misfit(CRON, cron["spec"]) or misfit(CRON_STATUS, cron.get("status")):
+            return None
+        return cron
+
     def _schedule(self, key: Key) -> None:
         for timer in self._timers.pop(key, []):
             timer.cancel()
-        cron = self._store.find(CRON_WORKFLOWS, *key)
+        cron = self._find(key)
         if cron is None:
             return
         with contextlib.suppress(BadSchedule):  # it only goes into the controller's log
@@ -92,7 +102,7 @@ class CronController:
         self._timers.setdefault(key, []).append(timer)
 
     def _run_outstanding(self, key: Key) -> None:
-        cron = self._store.find(CRON_WORKFLOWS, *key)
+        cron = self._find(key)
         last = (cron or {}).get("status", {}).get("lastScheduledTime")
         if cron is None or not last or _used(cron) != _schedule_text(cron["spec"]):
             return
@@ -108,7 +118,7 @@ class CronController:
                 return
 
     def _run(self, key: Key, when: datetime) -> None:
-        cron = self._store.find(CRON_WORKFLOWS, *key)
+        cron = self._find(key)
         if cron is None:
             return
         spec, status = cron["spec"], cron.get("status") or {}
@@ -150,7 +160,7 @@ class CronController:
 
     def _sync(self, key: Key) -> None:
         self._syncing.discard(key)
-        cron = self._store.find(CRON_WORKFLOWS, *key)
+        cron = self._find(key)
         if cron is None or self.stopped:
             return
         children = [
@@ -204,7 +214,7 @@ class CronController:
         self._edit(key, edit)
 
     def _edit(self, key: Key, edit: Callable[[Json], None]) -> None:
-        if self._store.find(CRON_WORKFLOWS, *key) is not None:
+        if self._find(key) is not None:
             self._store.change(CRON_WORKFLOWS, *key, edit)
 
 

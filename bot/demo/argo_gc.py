@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bot.demo.argo_operation import seconds_of
 from bot.demo.argo_pods import PREFIX
+from bot.demo.argo_types import SPEC, misfit
 from bot.demo.deleting import delete
 from bot.demo.kinds import PODS, WORKFLOWS
 from bot.demo.world import Json, Store
@@ -76,5 +77,7 @@ def _ttl(wf: Json) -> float | None:
     strategy = spec.get("ttlStrategy") or {}
     phase = wf["status"].get("phase")
     specific = {"Succeeded": "secondsAfterSuccess", "Failed": "secondsAfterFailure"}.get(phase, "")
+    if misfit(SPEC["ttlStrategy"], strategy):
+        return None
     value = strategy.get(specific, strategy.get("secondsAfterCompletion"))
     return None if value is None else float(value)

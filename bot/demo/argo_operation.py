@@ -15,7 +15,9 @@ from typing import Protocol
 from bot.demo.argo_locks import Locks
 from bot.demo.argo_nodes import FAILED, Nodes, completed, fulfilled
 from bot.demo.argo_pods import PREFIX, REPORTED, assess
-from bot.demo.argo_spec import InvalidSpec, check, follow, global_parameters, merge_specs, template_of
+from bot.demo.argo_spec import InvalidSpec, follow, global_parameters, merge_specs, template_of
+from bot.demo.argo_types import SPEC, misfit
+from bot.demo.argo_validation import check, unplayed
 from bot.demo.kinds import CLUSTER_TEMPLATES, PODS, TASK_RESULTS, WORKFLOW_TEMPLATES
 from bot.demo.world import Json, Store, stamp
 
@@ -200,25 +202,31 @@ class Operation:
 
     def _load_spec(self) -> bool:
         own = self.wf.get("spec") or {}
+        if wrong := misfit(SPEC, own):
+            self.mark("Failed", f"cannot unmarshall spec: {wrong}")
+            return False
         reference = own.get("workflowTemplateRef")
         fresh = not self.status.get("phase")
-        if reference and not self.status.get("storedWorkflowTemplateSpec"):
+        if reference is not None and not self.status.get("storedWorkflowTemplateSpec"):
             kind = CLUSTER_TEMPLATES if reference.get("clusterScope") else WORKFLOW_TEMPLATES
             template = self.store.find(kind, self.key[0], reference.get("name", ""))
             if template is None:
                 self.mark("Error", f'{kind.qualified} "{reference.get("name", "")}" not found')
                 return False
             self.status["storedWorkflowTemplateSpec"] = merge_specs(own, template.get("spec") or {})
-        if reference:
+        if reference is not None:
             self.spec = follow(self.status["storedWorkflowTemplateSpec"], own)
             self.status["storedWorkflowTemplateSpec"] = self.spec
         else:
             self.spec = own
         if fresh:
             try:
-                check(self.spec, self.key[1], own if reference else None)
+                check(self.spec, self.key[1], None if reference is None else own)
             except InvalidSpec as error:
                 self.mark("Failed", f"invalid spec: {error}")
+                return False
+            if what := unplayed(self.spec):
+                self.mark("Error", f"the embedded world does not play {what}")
                 return False
             self._apply_metadata()
         self.globals = global_parameters(self.wf, self.spec)

@@ -1,6 +1,6 @@
-"""What a Workflow is to do: its spec merged over its WorkflowTemplate's, checked, and with its parameters filled in.
+"""What a Workflow is to do: its spec merged over its WorkflowTemplate's, and with its parameters filled in.
 
-argo-workflows v3.7.3: `workflow/util/merge.go`, `workflow/validate/validate.go`, `util/template`.
+argo-workflows v3.7.3: `workflow/util/merge.go`, `util/template`.
 """
 
 from __future__ import annotations
@@ -66,44 +66,6 @@ def follow(stored: Json, spec: Json) -> Json:
 def template_of(spec: Json, name: str) -> Json | None:
     """The template of that name."""
     return next((one for one in spec.get("templates") or () if one.get("name") == name), None)
-
-
-def check(spec: Json, name: str, own: Json | None = None) -> None:
-    """Raises InvalidSpec as the validator does when a workflow is first seen.
-
-    `own` is the workflow's spec where it refers to a template: of a parameter that it names itself the template's
-    enum is not looked at.
-    """
-    if len(name) > 63:
-        raise InvalidSpec(f'workflow name "{name}" must not be more than 63 characters long (currently {len(name)})')
-    if not spec.get("entrypoint"):
-        raise InvalidSpec("spec.entrypoint is required")
-    parameters = {one.get("name"): one for one in (spec.get("arguments") or {}).get("parameters") or ()}
-    parameters |= {one.get("name"): one for one in ((own or {}).get("arguments") or {}).get("parameters") or ()}
-    for parameter in parameters.values():
-        where = f"spec.arguments.{parameter.get('name')}"
-        if parameter.get("value") is None and parameter.get("valueFrom") is None:
-            raise InvalidSpec(f"{where}.value or {where}.valueFrom is required")
-        if "enum" in parameter and parameter.get("value") not in parameter["enum"]:
-            raise InvalidSpec(f"{where}.value should be present in {where}.enum list")
-    for needed in filter(None, (spec["entrypoint"], spec.get("onExit"))):
-        if template_of(spec, needed) is None:
-            raise InvalidSpec(f"template name '{needed}' undefined")
-    for template in spec.get("templates") or ():
-        _check_tasks(spec, template)
-
-
-def _check_tasks(spec: Json, template: Json) -> None:
-    tasks = (template.get("dag") or {}).get("tasks") or []
-    names = {task.get("name") for task in tasks}
-    for task in tasks:
-        where = f"templates.{template.get('name')}.tasks.{task.get('name')}"
-        for dependency in task.get("dependencies") or ():
-            if dependency not in names:
-                raise InvalidSpec(f"{where} dependency '{dependency}' not defined")
-        used = task.get("template")
-        if used and "{{" not in used and template_of(spec, used) is None:
-            raise InvalidSpec(f"{where} template name '{used}' undefined")
 
 
 def global_parameters(wf: Json, spec: Json) -> Parameters:

@@ -75,7 +75,8 @@ class Cluster:
     def ensure_namespace(self, name: str) -> None:
         """Create a namespace unless it is there."""
         if self.store.find(NAMESPACES, "", name) is None:
-            self.store.create(NAMESPACES, {"metadata": {"name": name}, "status": {"phase": "Active"}})
+            spec = {"finalizers": ["kubernetes"]}
+            self.store.create(NAMESPACES, {"metadata": {"name": name}, "spec": spec, "status": {"phase": "Active"}})
 
     def _load(self, obj: Json | None) -> None:
         if not isinstance(obj, dict) or "kind" not in obj:

@@ -20,10 +20,10 @@ Place = tuple[Kind, str, str]
 """Where an object is: kind, namespace, name."""
 
 
-def delete(store: Store, kind: Kind, namespace: str, name: str, options: Json, *, dry_run: bool = False) -> Json:
+def delete(store: Store, kind: Kind, namespace: str, name: str, options: Json) -> Json:
     """Delete as the API server does; returns the object when it stays for a while, else a Status of success.
 
-    Raises ApiError: 404, 409 where a precondition does not hold.
+    `options` are DeleteOptions, checked. Raises ApiError: 404, 409 where a precondition does not hold.
     """
     old = store.get(kind, namespace, name)
     _check_preconditions(kind, old, options.get("preconditions") or {})
@@ -33,8 +33,8 @@ def delete(store: Store, kind: Kind, namespace: str, name: str, options: Json, *
         if policy == wanted and finalizer not in finalizers:
             finalizers.append(finalizer)
     grace = _grace(kind, old, options)
-    if dry_run:
-        return old
+    if options.get("dryRun"):
+        return old if kind == PODS or finalizers else success(kind, old)
     new = store.mark_deleted(kind, old, grace=grace, finalizers=finalizers)
     if kind == PODS or store.find(kind, namespace, name) is not None:
         return new
@@ -57,13 +57,13 @@ def _check_preconditions(kind: Kind, old: Json, wanted: Json) -> None:
             f"the UID in the precondition ({wanted['uid']}) does not match the UID in record ({meta['uid']}). "
             "The object might have been deleted and then recreated"
         )
-        raise status.conflict(kind, meta["name"], why)
+        raise status.precondition(kind, meta["name"], why)
     if wanted.get("resourceVersion") and wanted["resourceVersion"] != meta["resourceVersion"]:
         why = (
             f"the ResourceVersion in the precondition ({wanted['resourceVersion']}) does not match "
             f"the ResourceVersion in record ({meta['resourceVersion']}). The object might have been modified"
         )
-        raise status.conflict(kind, meta["name"], why)
+        raise status.precondition(kind, meta["name"], why)
 
 
 def _grace(kind: Kind, old: Json, options: Json) -> int:

@@ -150,7 +150,10 @@ class Faults:
                     dropped = True
                 case "hold_answer":
                     answer_held = fault
-        response = await handler(request)
+        try:
+            response = await handler(request)
+        except ConnectionError:
+            return _abort(request)  # who asked is gone
         if answer_held is not None:
             await answer_held.released.wait()
         return _abort(request) if dropped or self.is_away else response

@@ -37,6 +37,11 @@ class Kind:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
+    def spec_required(self) -> bool:
+        """Whether Argo's definitions ask for a spec."""
+        return self.custom and self.plural != "workflowtaskresults"
+
+    @property
     def custom(self) -> bool:
         """Whether it comes from a CustomResourceDefinition: no strategic merge patch."""
         return self.group == ARGO

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bot.demo.kinds import ALL, PODS, Kind
+from bot.demo.kinds import ALL, NAMESPACES, PODS, Kind
 
 Json = dict[str, Any]
 VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
@@ -26,9 +26,10 @@ VERSION: Json = {
 _INFO: Json = {"title": "Kubernetes", "version": "v1.34.4-embedded"}
 
 
-def document(path: str) -> Json | None:
-    """The discovery document at a path, or None."""
-    fixed: dict[str, Json] = {
+def document(path: str) -> Json | str | None:
+    """The discovery document at a path, the word of a health check, or None."""
+    fixed: dict[str, Json | str] = {
+        **dict.fromkeys(("/healthz", "/livez", "/readyz"), "ok"),
         "/version": VERSION,
         "/api": {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []},
         "/apis": {
@@ -58,7 +59,9 @@ def _openapi() -> dict[str, Json]:
     documents: dict[str, Json] = {}
     for kind in ALL:
         path = f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
-        document = documents.setdefault(path, {"openapi": "3.0.0", "info": _INFO, "paths": {}})
+        document = documents.setdefault(
+            path, {"openapi": "3.0.0", "info": _INFO, "paths": {}, "components": {"schemas": {}}}
+        )
         names = ("dryRun", "fieldManager", "fieldValidation", "force")
         operation = {
             "parameters": [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names],
@@ -101,8 +104,10 @@ def _resource(kind: Kind, subresource: str = "") -> Json:
         "singularName": "" if subresource else kind.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": VERBS,
+        "verbs": [verb for verb in VERBS if kind != NAMESPACES or verb != "deletecollection"],
     }
+    if kind == PODS and not subresource:
+        entry["categories"] = ["all"]
     if kind.short and not subresource:
         entry["shortNames"] = list(kind.short)
     return entry

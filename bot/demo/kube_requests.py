@@ -11,11 +11,21 @@ from typing import Any
 import yaml
 from aiohttp import web
 
-from bot.demo import status
-from bot.demo.kinds import BY_PATH, PODS, Kind
+from bot.demo import decoding, status
+from bot.demo.kinds import ARGO, BY_PATH, PODS, Kind
+from bot.demo.kube_options import flag
 from bot.demo.selectors import Match, field_selector, label_selector
 
 Json = dict[str, Any]
+WARNINGS = web.RequestKey("WARNINGS", list[str])
+"""What the client is to be told in headers."""
+
+
+_SUBRESOURCES: dict[Kind, dict[str, tuple[str, ...]]] = {
+    kind: {"status": ("get", "update", "patch")} for kind in BY_PATH.values() if kind.status_subresource
+}
+_SUBRESOURCES[PODS] |= {"log": ("get",), "binding": ("create",)}
+"""By kind its subresources, and what can be done with each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +46,26 @@ def find_target(path: str) -> Target:
     elif parts[:1] == ["apis"] and len(parts) > 3:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
-        raise status.no_such_path()
+        raise status.no_such_page()
+    if (group, version) not in {key[:2] for key in BY_PATH}:
+        raise status.no_such_page()
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2 and rest[2] != "status":
         namespace, rest = rest[1], rest[2:]
     kind = BY_PATH.get((group, version, rest[0]))
     if kind is None or len(rest) > 3 or (namespace and not kind.namespaced):
-        raise status.no_such_path()
+        raise _absent(group)
     target = Target(kind, namespace, *rest[1:])
-    if target.subresource not in _subresources(kind) or (target.name and kind.namespaced and not namespace):
-        raise status.no_such_path()
+    if target.name and kind.namespaced and not namespace:
+        raise _absent(group)
+    if target.subresource not in _SUBRESOURCES.get(kind, {}) and target.subresource:
+        raise status.not_found(kind, target.name) if kind.custom else status.no_such_path()
     return target
 
 
-def _subresources(kind: Kind) -> set[str]:
-    extra = {"log", "binding"} if kind == PODS else set()
-    return {""} | extra | ({"status"} if kind.status_subresource else set())
+def _absent(group: str) -> status.ApiError:
+    # Of custom resources the server does not say in its own words that there is no such path.
+    return status.no_such_page() if group == ARGO else status.no_such_path()
 
 
 def identify(request: web.Request) -> tuple[str, str | None]:
@@ -67,21 +81,24 @@ def identify(request: web.Request) -> tuple[str, str | None]:
 
 def verb_of(request: web.Request, target: Target) -> str:
     """The verb that a rule must grant. Raises ApiError 405."""
-    watching = request.query.get("watch", "") in ("1", "true", "True")
     match request.method:
-        case "GET" | "HEAD":
-            if target.name:
-                return "get"
-            return "watch" if watching else "list"
-        case "POST":
-            return "create"
-        case "PUT":
-            return "update"
-        case "PATCH":
-            return "patch"
+        case "GET" if target.name:
+            verb = "get"
+        case "GET":
+            verb = "watch" if flag(request.query, "watch") else "list"
         case "DELETE":
-            return "delete" if target.name else "deletecollection"
-    raise status.method_not_allowed()
+            verb = "delete" if target.name else "deletecollection"
+        case method:
+            verb = {"POST": "create", "PUT": "update", "PATCH": "patch"}.get(method, "")
+    if not verb:
+        raise status.method_not_allowed()
+    return verb
+
+
+def check_subresource(target: Target, verb: str) -> None:
+    """Raises ApiError 405 for what cannot be done with a part of an object."""
+    if target.subresource and verb not in _SUBRESOURCES[target.kind][target.subresource]:
+        raise status.method_not_allowed()
 
 
 def selected_name(request: web.Request) -> str:
@@ -105,36 +122,22 @@ def matcher_of(request: web.Request, target: Target) -> Match:
     return match
 
 
-async def body_of(request: web.Request, *, optional: bool = False) -> Json:
-    """The object in a body, JSON or YAML. Raises ApiError 400."""
+async def body_of(request: web.Request, what: str, *, optional: bool = False) -> Json:
+    """The object in a body; `what` is the kind that it should be of.
+
+    Raises ApiError: 400, 415, and 413 for one that is too large.
+    """
     raw = await request.read()
     if not raw and optional:
         return {}
-    try:
-        body = yaml.safe_load(raw) if request.content_type in ("application/yaml", "text/yaml") else json.loads(raw)
-    except (ValueError, yaml.YAMLError) as error:
-        raise status.bad_request(f"couldn't get version/kind; json parse error: {error}") from error
-    if not isinstance(body, dict):
-        raise status.bad_request("couldn't get version/kind; json parse error: json: cannot unmarshal")
-    return body
+    # Who does not say what it is sends JSON.
+    content_type = request.content_type if request.headers.get("Content-Type") else decoding.JSON_BODY
+    return decoding.read(raw, content_type, what)
 
 
-def check_body(kind: Kind, body: Json) -> None:
-    """Raises ApiError 400 unless the body is of the kind that the path names."""
-    given = (body.get("apiVersion", kind.api_version), body.get("kind", kind.kind))
-    if given != (kind.api_version, kind.kind):
-        raise status.bad_request(
-            f'{given[1]} in version "{given[0]}" cannot be handled as a {kind.kind}: '
-            f"the API version or kind does not match the path ({kind.api_version}, {kind.kind})"
-        )
-
-
-def is_dry_run(request: web.Request) -> bool:
-    """Whether nothing is to be stored. Raises ApiError 400 for an unknown dryRun."""
-    asked = request.query.getall("dryRun", [])
-    if asked and asked != ["All"]:
-        raise status.bad_request(f'dryRun: Unsupported value: {asked}: supported values: "All"')
-    return bool(asked)
+def warn(request: web.Request, *texts: str) -> None:
+    """Say something in the Warning header of the answer."""
+    request[WARNINGS] = [*request.get(WARNINGS, []), *texts]
 
 
 def place_of(obj: Json) -> tuple[str, str]:
@@ -155,7 +158,7 @@ def read_continue(token: str) -> tuple[int, tuple[str, str]]:
         namespace, name = value["start"].split("/")
         return int(value["rv"]), (namespace, name)
     except (ValueError, KeyError, TypeError) as error:
-        raise status.bad_request("continue key is not valid: " + str(error)) from error
+        raise status.bad_request(f"invalid continue token: continue key is not valid: {error}") from error
 
 
 def path_key_of(obj: Json) -> tuple[str, str, str]:
@@ -171,6 +174,23 @@ def answer(body: Json, code: int = 200, headers: dict[str, str] | None = None) -
     """An answer with a JSON body."""
     text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
     return web.Response(status=code, body=text.encode(), content_type="application/json", headers=headers)
+
+
+def refusal(error: status.ApiError) -> web.Response:
+    """The answer to a request that is refused."""
+    if error.is_page:
+        return web.Response(status=error.code, text=str(error))
+    seconds = (error.status.get("details") or {}).get("retryAfterSeconds")
+    return answer(error.status, error.code, {"Retry-After": str(seconds)} if seconds else {})
+
+
+def in_yaml(response: web.Response) -> web.Response:
+    """The same answer in YAML."""
+    if response.content_type != "application/json" or not isinstance(response.body, bytes):
+        return response
+    response.body = yaml.safe_dump(json.loads(response.body), allow_unicode=True).encode()
+    response.content_type = "application/yaml"
+    return response
 
 
 def fault_body(code: int, retry_after: int | None) -> web.Response:

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from bot.demo import kube_views, status
 from bot.demo.kinds import PODS, WORKFLOWS, Kind
+from bot.demo.kube_options import check_list, flag, number
 from bot.demo.selectors import Match
 from bot.demo.status import ApiError
 from bot.demo.world import Change
@@ -34,16 +35,15 @@ async def serve_watch(api: KubeApi, request: web.Request, kind: Kind, match: Mat
     """Answer a watch: everything since resourceVersion, or first the present state when it is absent or 0.
 
     A resourceVersion that is forgotten gets an ERROR event of code 410 in a stream of status 200. Raises ApiError: 422
-    for sendInitialEvents, which is not played, 500 for a resourceVersion that is none.
+    for parameters that do not go together, 500 for a resourceVersion that is none.
     """
     query = request.query
+    check_list(query, watch=True)
+    if kube_views.wants_yaml(request.headers.get("Accept", "")):
+        raise status.not_acceptable("only the following media types are accepted: application/json;stream=watch")
+    seconds = number(query, "timeoutSeconds") or 1800
     if (version := query.get("resourceVersion", "")) and not version.isdecimal():
         raise ApiError(500, "", status.bad_version(version))
-    if query.get("sendInitialEvents") in ("true", "1"):
-        kind_name = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
-        text = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
-        message = f'ListOptions.meta.k8s.io "" is invalid: sendInitialEvents: Forbidden: {text}'
-        raise ApiError(422, "Invalid", message, {"kind": kind_name})
     watch = _Watch(api, request, kind, match)
     unsubscribe = api.store.subscribe(watch.on_change)
     try:
@@ -58,7 +58,7 @@ async def serve_watch(api: KubeApi, request: web.Request, kind: Kind, match: Mat
             return response
         await response.prepare(request)
         await watch.send(response, first)
-        await watch.run(response, float(query.get("timeoutSeconds") or 1800))
+        await watch.run(response, seconds)
     finally:
         unsubscribe()
     return response
@@ -68,10 +68,16 @@ def _first_lines(api: KubeApi, watch: _Watch, revision: str) -> Iterator[bytes]:
     if api.gone_next > 0:
         api.gone_next -= 1
         raise status.expired(f"too old resource version: {revision or 0} ({api.store.revision})")
-    if revision in ("", "0"):
+    if watch.begins or (watch.begins is None and revision in ("", "0")):
         for obj in api.store.all(watch.kind):
             if watch.match(obj):
                 yield watch.line("ADDED", obj)
+        watch.has_news = True
+        watch.begun = True
+        if watch.begins and watch.bookmarks:
+            yield watch.bookmark()
+        return
+    if revision in ("", "0"):
         return
     for change in api.store.since(watch.kind, int(revision)):
         if line := watch.line_of(change):
@@ -83,20 +89,25 @@ class _Watch:
         self.api = api
         self.kind = kind
         self.match = match
-        self._bookmarks = request.query.get("allowWatchBookmarks") in ("true", "1")
+        self.bookmarks = flag(request.query, "allowWatchBookmarks")
+        self.begins = flag(request.query, "sendInitialEvents") if "sendInitialEvents" in request.query else None
+        """Whether the present state comes first; None: where there is no version to begin at."""
         self._view = kube_views.wanted_view(request.headers.get("Accept", ""))
         self._include = request.query.get("includeObject", "Metadata")
         self._request = request
+        self.begun = False
+        """Whether the present state was sent, and no bookmark since."""
+        self._named = False
         self._pending: list[bytes] = []
         self._news = asyncio.Event()
         self._cut = False
-        self._changed = False
+        self.has_news = False
         """Whether there was anything since the beginning: without it there is no bookmark."""
 
     def on_change(self, change: Change) -> None:
         if change.kind != self.kind:
             return
-        self._changed = True
+        self.has_news = True
         if line := self.line_of(change):
             self._pending.append(line)
             self._news.set()
@@ -118,7 +129,10 @@ class _Watch:
 
     def line(self, what: str, obj: Json, change: Change | None = None) -> bytes:
         if self._view == "Table":
-            obj = kube_views.table(self.kind, [obj], {}, self.api.store.clock.now(), self._include)
+            version = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+            obj = kube_views.table(self.kind, [obj], version, self.api.store.clock.now(), self._include)
+            # The first table of a stream names the columns for all of them.
+            obj["columnDefinitions"], self._named = None if self._named else obj["columnDefinitions"], True
         elif self._view.startswith("PartialObjectMetadata"):
             obj = kube_views.partial(obj)
         elif change is not None:
@@ -140,7 +154,7 @@ class _Watch:
                 if loop.time() >= next_bookmark:
                     last = end - BOOKMARK_BEFORE_END
                     next_bookmark = min(next_bookmark + BOOKMARK_EVERY, last) if next_bookmark < last else end + 1.0
-                    if self._changed:
+                    if self.has_news:
                         self._bookmark()
                 await self._flush(response)
             if not self._cut:
@@ -171,10 +185,17 @@ class _Watch:
             await response.write(line)
 
     def _bookmark(self) -> None:
-        if not self._bookmarks:
-            return
+        if self.bookmarks:
+            self._pending.append(self.bookmark())
+            self._news.set()
+
+    def bookmark(self) -> bytes:
+        """A BOOKMARK of now; the first one after the present state says that it is that."""
         obj: Json = {"kind": self.kind.kind, "apiVersion": self.kind.api_version}
         obj["metadata"] = {"resourceVersion": str(self.api.store.revision), "creationTimestamp": None}
+        if self.begun:
+            self.begun = False
+            obj["metadata"]["annotations"] = {"k8s.io/initial-events-end": "true"}
         # The zero values of Go's types travel with it, and are no state of anything.
         if self.kind == PODS:
             obj |= {"spec": {"containers": None}, "status": {}}
@@ -182,8 +203,7 @@ class _Watch:
             obj |= {"spec": {"arguments": {}}, "status": {"startedAt": None, "finishedAt": None}}
         if self._view.startswith("PartialObjectMetadata"):
             obj = kube_views.partial(obj)
-        self._pending.append(_line("BOOKMARK", json.dumps(obj, separators=(",", ":")).encode()))
-        self._news.set()
+        return _line("BOOKMARK", json.dumps(obj, separators=(",", ":")).encode())
 
 
 def _line(what: str, obj: bytes) -> bytes:

@@ -21,7 +21,6 @@ MAX_OPERATIONS = 10_000
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
 
 _MERGE_KEYS = {
     "containers": "name",
@@ -59,7 +58,9 @@ def json_patch(obj: Json, operations: Any) -> Json:
     operation fails.
     """
     if not isinstance(operations, list) or not all(isinstance(one, dict) for one in operations):
-        raise status.bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+        raise status.bad_request(
+            "error decoding patch: json: cannot unmarshal into Go value of type []handlers.jsonPatchOp"
+        )
     if len(operations) > MAX_OPERATIONS:
         message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         raise status.ApiError(413, "RequestEntityTooLarge", f"Request entity is too large: {message}")
@@ -107,6 +108,11 @@ def strategic_patch(target: Any, patch: Any, field: str = "") -> Any:
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}
+    if "$patch" in patch:
+        # replace: nothing of what was there stays; delete: nothing at all.
+        return {key: value for key, value in patch.items() if key != "$patch" and patch["$patch"] == "replace"}
+    if "$retainKeys" in patch:
+        merged = {key: value for key, value in merged.items() if key in patch["$retainKeys"]}
     for key, value in patch.items():
         if key.startswith(("$setElementOrder", "$retainKeys")):
             continue
@@ -139,7 +145,8 @@ def parse(body: bytes, *, as_written: bool = False) -> Any:
     try:
         return json.loads(body, cls=_KeepsWriting if as_written else None)
     except ValueError as error:
-        raise status.bad_request(f"error decoding patch: {error}") from error
+        why = str(error) if body else "unexpected end of JSON input"
+        raise status.bad_request(f"error decoding patch: {why}") from error
 
 
 def plain(value: Any) -> Any:

@@ -20,7 +20,7 @@ from bot.demo.events import Recorder
 from bot.demo.kinds import CONFIGMAPS, NODES, PODS
 from bot.demo.world import Json, Store, stamp
 
-POOL_LABEL = "k8s.scaleway.com/pool-name"
+POOL_LABEL, POOL_ID_LABEL = "k8s.scaleway.com/pool-name", "k8s.scaleway.com/pool"
 GPU = "nvidia.com/gpu"
 STATUS_NAME = "cluster-autoscaler-status"
 IDLE_SECONDS = 600.0
@@ -198,7 +198,7 @@ class Autoscaler:
         taints = [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
         if pool.gpus:
             taints.append({"key": GPU, "value": "present", "effect": "NoSchedule"})
-        labels = {POOL_LABEL: pool.name, "kubernetes.io/hostname": name}
+        labels = {POOL_LABEL: pool.name, POOL_ID_LABEL: pool.id, "kubernetes.io/hostname": name}
         if pool.gpus:
             labels["nvidia.com/gpu.product"] = pool.gpu_product
         capacity = {"cpu": pool.cpu, "memory": pool.memory, "pods": "110"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bot.demo.deleting import delete
 from bot.demo.events import Recorder
 from bot.demo.kinds import NODES, PODS, PRIORITY_CLASSES
-from bot.demo.kube_api import bound
+from bot.demo.kube_writes import bound
 from bot.demo.pools import GPU, Autoscaler, gpus_of
 from bot.demo.status import ApiError
 from bot.demo.world import Change, Json, Key, Store, stamp

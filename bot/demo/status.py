@@ -6,6 +6,7 @@ k8s.io/apiserver.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from bot.demo.kinds import Kind
@@ -21,6 +22,8 @@ class ApiError(Exception):
         self.code = code
         self.reason = reason
         self.status = failure(code, reason, message, details)
+        self.is_page = False
+        """Whether the answer is the bare text."""
 
 
 def failure(code: int, reason: str, message: str, details: Json | None = None) -> Json:
@@ -49,14 +52,31 @@ def not_found(kind: Kind, name: str) -> ApiError:
     return ApiError(404, "NotFound", f'{kind.qualified} "{name}" not found', _details(kind, name))
 
 
+def precondition(kind: Kind, name: str, why: str) -> ApiError:
+    """409: a precondition of a deletion does not hold."""
+    qualified = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    details = {**_details(kind, name), "kind": kind.kind}
+    return ApiError(409, "Conflict", f'Operation cannot be fulfilled on {qualified} "{name}": {why}', details)
+
+
+def no_such_page() -> ApiError:
+    """404 outside of the API: it is no Status."""
+    error = ApiError(404, "NotFound", "404 page not found\n")
+    error.is_page = True
+    return error
+
+
 def no_such_path() -> ApiError:
     """404 for a path that names no resource."""
     return ApiError(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def already_exists(kind: Kind, name: str) -> ApiError:
-    """409: the name is taken."""
-    return ApiError(409, "AlreadyExists", f'{kind.qualified} "{name}" already exists', _details(kind, name))
+def already_exists(kind: Kind, name: str, *, deleted: bool = False) -> ApiError:
+    """409: the name is taken, perhaps by something that is being deleted."""
+    message = f'{kind.qualified} "{name}" already exists'
+    if deleted:
+        message = f"object is being deleted: {message}"
+    return ApiError(409, "AlreadyExists", message, _details(kind, name))
 
 
 def conflict(kind: Kind, name: str, why: str | None = None) -> ApiError:
@@ -66,15 +86,53 @@ def conflict(kind: Kind, name: str, why: str | None = None) -> ApiError:
     return ApiError(409, "Conflict", message, _details(kind, name))
 
 
-def invalid(kind: Kind, name: str, field: str, cause: str, text: str) -> ApiError:
-    """422: one field is wrong. `cause` is the machine word, such as FieldValueInvalid."""
-    qualified = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+Cause = tuple[str, str, str]
+"""One wrong field: its path, the machine word such as FieldValueInvalid, and what is wrong."""
+
+
+def invalid(kind: Kind, name: str, *causes: Cause) -> ApiError:
+    """422: one field or several are wrong."""
+    return _invalid(kind.kind, kind.group, name, causes)
+
+
+def invalid_by_resource(kind: Kind, name: str, *causes: Cause) -> ApiError:
+    """422 from where the server knows the plural only."""
+    return _invalid(kind.plural, kind.group, name, causes)
+
+
+def invalid_options(options: str, *causes: Cause) -> ApiError:
+    """422: parameters of a request are wrong; `options` is their kind, such as ListOptions."""
+    return _invalid(options, "meta.k8s.io", "", causes)
+
+
+def invalid_log_options(pod: str, *causes: Cause) -> ApiError:
+    """422: parameters of a request for a log are wrong."""
+    return _invalid("PodLogOptions", "", pod, causes)
+
+
+def wrong_kind(kind: Kind, given: str, name: str) -> ApiError:
+    """422: a custom resource that calls itself another."""
+    text = f'Invalid value: "{given}": must be {kind.kind}'
+    return _invalid(given, kind.group, name, (("kind", "FieldValueInvalid", text),))
+
+
+def invalid_patch(why: str, patched: Any) -> ApiError:
+    """422: what came of a patch is no object of its kind; the real server shows it whole."""
+    text = f"Invalid value: {json.dumps(json.dumps(patched, sort_keys=True))}: {why}"
+    details = {"causes": [{"reason": "FieldValueInvalid", "message": text, "field": "patch"}]}
+    return ApiError(422, "Invalid", f' "" is invalid: patch: {text}', details)
+
+
+def _invalid(kind: str, group: str, name: str, causes: tuple[Cause, ...]) -> ApiError:
+    qualified = f"{kind}.{group}" if group else kind
     details: Json = {"name": name} if name else {}
-    if kind.group:
-        details["group"] = kind.group
-    details["kind"] = kind.kind
-    details["causes"] = [{"reason": cause, "message": text, "field": field}]
-    return ApiError(422, "Invalid", f'{qualified} "{name}" is invalid: {field}: {text}', details)
+    if group:
+        details["group"] = group
+    details["kind"] = kind
+    details["causes"] = [{"reason": word, "message": text, "field": field} for field, word, text in causes]
+    said = [f"{field}: {text}" for field, _word, text in causes]
+    whole = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
+    return ApiError(422, "Invalid", f'{qualified} "{name}" is invalid: {whole}', details)
 
 
 def patch_rejected() -> ApiError:
@@ -94,10 +152,25 @@ def unauthorized() -> ApiError:
     return ApiError(401, "Unauthorized", "Unauthorized")
 
 
+def forbidden_path(user: str, method: str, path: str) -> ApiError:
+    """403 of a path that is no resource."""
+    return ApiError(403, "Forbidden", f'forbidden: User "{user}" cannot {method.lower()} path "{path}"', {})
+
+
 def forbidden(kind: Kind, name: str, why: str) -> ApiError:
     """403: `why` begins with the user's name."""
     subject = f'{kind.qualified} "{name}"' if name else kind.qualified
     return ApiError(403, "Forbidden", f"{subject} is forbidden: {why}", _details(kind, name))
+
+
+def not_acceptable(message: str) -> ApiError:
+    """406: the client takes nothing that the server could send."""
+    return ApiError(406, "NotAcceptable", message)
+
+
+def too_large(limit: int) -> ApiError:
+    """413: the body has too many bytes."""
+    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
 
 
 def unsupported_media_type(accepted: list[str]) -> ApiError:

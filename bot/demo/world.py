@@ -150,8 +150,8 @@ class Store:
             meta["generation"] = 1
         obj["metadata"] = meta
         validate(kind, obj)
-        if key_of(obj) in self._objects.setdefault(kind, {}):
-            raise status.already_exists(kind, meta["name"])
+        if there := self._objects.setdefault(kind, {}).get(key_of(obj)):
+            raise status.already_exists(kind, meta["name"], deleted="deletionTimestamp" in there["metadata"])
         return obj if dry_run else self._record("ADDED", kind, obj, None)
 
     def replace(self, kind: Kind, obj: Json, *, dry_run: bool = False) -> Json:
@@ -168,7 +168,11 @@ class Store:
             raise status.conflict(kind, name)
         if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
             text = f'Invalid value: "{meta["uid"]}": field is immutable'
-            raise status.invalid(kind, name, "metadata.uid", "FieldValueInvalid", text)
+            raise status.invalid(kind, name, ("metadata.uid", "FieldValueInvalid", text))
+        marked = meta.get("deletionTimestamp")
+        if marked and marked != old["metadata"].get("deletionTimestamp"):
+            text = f'Invalid value: "{marked}": field is immutable'
+            raise status.invalid(kind, name, ("metadata.deletionTimestamp", "FieldValueInvalid", text))
         meta.pop("managedFields", None)
         # What only the server writes stays as it is, whatever the client sends.
         for key in _SERVER_OWNED:

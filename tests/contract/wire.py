@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -12,6 +13,7 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
+from multidict import CIMultiDictProxy
 
 from tests.real.rig.kube_client import KubeClient
 from tests.real.rig.mattermost_client import MattermostClient
@@ -28,7 +30,7 @@ class Answer:
 
     status: int
     body: Any
-    headers: Mapping[str, str]
+    headers: CIMultiDictProxy[str]
 
     @property
     def error(self) -> tuple[int, str]:
@@ -78,8 +80,10 @@ class Wire:
         """Send one request; a body that is bytes goes as it is."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         more = {**(headers or {}), **({"Content-Type": kind} if data is not None else {})}
+        # As a stream: aiohttp warns of large bodies in memory.
+        stream = None if data is None else io.BytesIO(data)
         async with self.session.request(
-            method, self.url + path, data=data, params=query, **self.options(more)
+            method, self.url + path, data=stream, params=query, **self.options(more)
         ) as response:
             text = await response.text()
             try:

@@ -14,6 +14,12 @@ Json = dict[str, Any]
 NAMESPACE = "/apis/argoproj.io/v1alpha1/namespaces/foxhunt"
 
 
+def workflow(name: str, **fields: Any) -> Json:
+    """A Workflow that runs nothing."""
+    body = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": name}, "spec": {}}
+    return body | fields
+
+
 @pytest.fixture
 async def world() -> AsyncIterator[EmbeddedWorld]:
     """A world whose clock is stepped by hand."""

@@ -240,7 +240,7 @@ async def test_a_missing_output_file_fails_the_executor(cluster: Cluster) -> Non
     """Without a default the wait container ends with an error, though the program succeeded."""
     template = {
         "name": "main",
-        "container": {},
+        "container": {"image": "x"},
         "outputs": {"parameters": [{"name": "x", "valueFrom": {"path": "/x"}}]},
     }
     spec = {"entrypoint": "main", "templates": [template]}
@@ -420,8 +420,12 @@ async def test_conditions_and_outputs_between_tasks(cluster: Cluster) -> None:
                 ]
             },
         },
-        {"name": "look", "container": {}, "outputs": {"parameters": [{"name": "found", "valueFrom": {"path": "/f"}}]}},
-        {"name": "say", "container": {}},
+        {
+            "name": "look",
+            "container": {"image": "x"},
+            "outputs": {"parameters": [{"name": "found", "valueFrom": {"path": "/f"}}]},
+        },
+        {"name": "say", "container": {"image": "x"}},
         {
             "name": "pair",
             "steps": [
@@ -451,7 +455,7 @@ async def test_retry_strategy_makes_attempts(cluster: Cluster) -> None:
     """A Retry node with an attempt for each try; its outcome is the last one's."""
     spec = {
         "entrypoint": "main",
-        "templates": [{"name": "main", "retryStrategy": {"limit": "1"}, "container": {}}],
+        "templates": [{"name": "main", "retryStrategy": {"limit": "1"}, "container": {"image": "x"}}],
     }
     cluster.script("main", [Exit(3)])
     cluster.store.create(WORKFLOWS, {"metadata": {"name": "again", "namespace": "foxhunt"}, "spec": spec})
@@ -500,7 +504,8 @@ async def test_pods_played_over_http_finish_a_run(world: EmbeddedWorld, kube: An
         await kube.patch(f"{path}/status", {"status": {"phase": "Running", "containerStatuses": running}})
         node = pod["metadata"]["annotations"][f"{PREFIX}/node-id"]
         meta = {"name": node, "labels": {f"{PREFIX}/workflow": name, f"{PREFIX}/report-outputs-completed": "false"}}
-        await kube("POST", results, json={"metadata": meta})
+        what = {"apiVersion": "argoproj.io/v1alpha1", "kind": "WorkflowTaskResult"}
+        await kube("POST", results, json={**what, "metadata": meta})
         if output:
             parameter = {"name": output, "globalName": output, "value": value}
             await kube.patch(f"{results}/{node}", {"outputs": {"parameters": [parameter]}})

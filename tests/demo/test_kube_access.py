@@ -10,7 +10,7 @@ import pytest
 from bot.demo import EmbeddedWorld
 from bot.demo.cluster import DEFAULT_OBJECTS
 
-from .conftest import NAMESPACE, Client
+from .conftest import NAMESPACE, Client, workflow
 
 PATH = f"{NAMESPACE}/workflows"
 RBAC = """
@@ -99,7 +99,7 @@ async def test_faults_answer_for_the_server(world: EmbeddedWorld, kube: Client) 
         assert (await response.json())["reason"] == "TooManyRequests"
     world.kube_faults.fail(500, method="GET", path="workflows")
 
-    assert (await kube("POST", PATH, json={"metadata": {"name": "one"}}))[0] == 201
+    assert (await kube("POST", PATH, json=workflow("one")))[0] == 201
     assert (await kube("GET", PATH))[1]["message"] == "etcdserver: request timed out"
     world.kube_faults.fail(502, body="<html>Bad Gateway</html>")
     async with kube.stream(PATH) as response:
@@ -111,10 +111,10 @@ async def test_dropped_before_and_after_the_commit(world: EmbeddedWorld, kube: C
     """The client cannot tell the two apart; the state can."""
     world.kube_faults.drop(method="POST")
     with pytest.raises(aiohttp.ClientError):
-        await kube("POST", PATH, json={"metadata": {"name": "before"}})
+        await kube("POST", PATH, json=workflow("before"))
     world.kube_faults.drop_after_commit(method="POST")
     with pytest.raises(aiohttp.ClientError):
-        await kube("POST", PATH, json={"metadata": {"name": "after"}})
+        await kube("POST", PATH, json=workflow("after"))
 
     assert (await kube("GET", f"{PATH}/before"))[0] == 404
     assert (await kube("GET", f"{PATH}/after"))[0] == 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import NAMESPACE, Client
+from .conftest import NAMESPACE, Client, workflow
 
 WORKFLOWS = f"{NAMESPACE}/workflows"
 REJECTED = {
@@ -19,11 +19,19 @@ REJECTED = {
 }
 
 
+UNPLACED = {
+    "metadata": {"name": "p"},
+    "spec": {"nodeSelector": {"no": "such"}, "containers": [{"name": "main", "image": "x"}]},
+}
+"""A pod for which there is no node."""
+
+
 @pytest.fixture
 async def path(kube: Client) -> str:
     """A finished workflow that nothing touches."""
-    body = {"metadata": {"name": "one", "labels": {"workflows.argoproj.io/completed": "true"}}, "spec": {"a": 1}}
-    await kube("POST", WORKFLOWS, json={**body, "status": {"phase": "Failed"}})
+    meta = {"name": "one", "labels": {"workflows.argoproj.io/completed": "true"}}
+    body = workflow("one", metadata=meta, spec={"a": 1}, status={"phase": "Failed"})
+    await kube("POST", WORKFLOWS, json=body)
     return f"{WORKFLOWS}/one"
 
 
@@ -96,9 +104,7 @@ async def test_strategic_merge_is_for_built_in_kinds(kube: Client, path: str) ->
 
     assert (status, error["reason"]) == (415, "UnsupportedMediaType")
     pods = "/api/v1/namespaces/foxhunt/pods"
-    await kube(
-        "POST", pods, json={"metadata": {"name": "p"}, "spec": {"nodeSelector": {"no": "such"}, "containers": []}}
-    )
+    await kube("POST", pods, json=UNPLACED)
     for kind in ("Ready", "Other", "Ready"):
         patch = {"status": {"conditions": [{"type": kind, "status": "True"}]}}
         _, pod = await kube.patch(f"{pods}/p/status", patch, "strategic-merge-patch")
@@ -112,7 +118,7 @@ async def test_status_of_pods_is_a_resource_of_its_own(kube: Client) -> None:
     await kube(
         "POST",
         pods,
-        json={"metadata": {"name": "p"}, "spec": {"nodeSelector": {"no": "such"}}, "status": {"phase": "Failed"}},
+        json={**UNPLACED, "status": {"phase": "Failed"}},
     )
     _, pod = await kube("GET", f"{pods}/p")
 
@@ -125,13 +131,12 @@ async def test_status_of_pods_is_a_resource_of_its_own(kube: Client) -> None:
     assert "nodeName" not in pod["spec"]
 
 
-async def test_apply_creates_and_merges(kube: Client) -> None:
-    """Server-side apply makes what is not there and merges what is."""
+async def test_server_side_apply_is_refused(kube: Client) -> None:
+    """Without ownership of fields it would do something else than is meant: 415, and nothing is made."""
     headers = {"Content-Type": "application/apply-patch+yaml"}
-    target = "/api/v1/namespaces/foxhunt/configmaps/applied?fieldManager=me"
-    status, _ = await kube("PATCH", target, data=b"apiVersion: v1\nkind: ConfigMap\ndata: {a: '1'}\n", headers=headers)
+    target = "/api/v1/namespaces/foxhunt/configmaps/applied"
+    body = b"apiVersion: v1\nkind: ConfigMap\ndata: {a: '1'}\n"
+    status, error = await kube("PATCH", f"{target}?fieldManager=me", data=body, headers=headers)
 
-    assert status == 201
-    status, merged = await kube("PATCH", target, data=b"data: {b: '2'}\n", headers=headers)
-
-    assert (status, merged["data"]) == (200, {"a": "1", "b": "2"})
+    assert (status, error["reason"]) == (415, "UnsupportedMediaType")
+    assert (await kube("GET", target))[0] == 404

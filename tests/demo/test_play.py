@@ -114,12 +114,21 @@ async def test_who_can_sign_in(demo: play.Play, page: Client, session: aiohttp.C
     for user in found["users"]:
         client = Client(session, demo.world.chat_url, user["token"])
         assert (await client("GET", "/api/v4/users/me"))[1]["username"] == user["name"]
-        assert f"{user['name']:<12}{user['token']}" in text
+        assert f"{user['name']:<12}{user['token']}   {user['may']}" in text
+    assert {"run", "cancel", "nightly", "warm"} <= set(found["users"][0]["may"].replace(",", "").split())
     refused = await demo.world.chat.say("viewer", "gpu-tests", "/gputest dqn")
 
     assert "You may not start runs here." in refused.text
     assert demo.world.cluster.workflows() == []
     assert "next" in (await demo.world.chat.say("dev", "gpu-tests", "/nightly enable")).text
+
+
+async def test_a_pool_that_is_too_small(demo: play.Play) -> None:
+    """An L4 has less memory than a supervised model needs: nothing is started, here as in a cluster."""
+    refused = await demo.world.chat.say("dev", "gpu-tests", "/gputest tft pool=l4")
+
+    assert "needs 40 GB of GPU memory, and there are 24" in refused.text
+    assert demo.world.cluster.workflows() == []
 
 
 async def test_a_run_with_exactly_the_bots_rights(demo: play.Play) -> None:
@@ -128,7 +137,10 @@ async def test_a_run_with_exactly_the_bots_rights(demo: play.Play) -> None:
     await chat.say("dev", "gpu-tests", "/gputest dqn ppo scope=lib")
     await chat.until(lambda: "Run again" in card(demo) or "Rerun" in card(demo))
     await chat.say("dev", "gpu-tests", "/gpu")
+    pools = await chat.say("dev", "gpu-tests", "/gpu pools")
 
+    assert "0 to 2 nodes" in pools.text
+    assert "I don't know" not in pools.text
     assert len(chat.cards()) == 1
     assert demo.world.kube_api.access.refused == []
     assert ("create", "argoproj.io", "workflows") in demo.world.kube_api.access.used[BOT]

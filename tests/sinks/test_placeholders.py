@@ -64,7 +64,11 @@ async def test_those_of_a_pool_are_removed_and_what_is_over(sunk: Sunk, sink: Pl
     for effect in (make("a"), make("b", L4), make("over", L4, NOW), make("ended", L4), make("c")):
         await sink.make(effect)
     store.change(PODS, "foxhunt", "ended", lambda pod: pod["status"].update(phase="Failed"))
-    other = {"metadata": {"namespace": "foxhunt", "name": "training"}, "spec": {"containers": []}, "status": {}}
+    other = {
+        "metadata": {"namespace": "foxhunt", "name": "training"},
+        "spec": {"containers": [{"name": "main"}]},
+        "status": {},
+    }
     store.create(PODS, other)
 
     done = await sink.remove(RemovePlaceholders("e2", "foxhunt", H100, NOW))
