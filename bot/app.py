@@ -9,7 +9,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -59,7 +59,7 @@ from bot.sources.pod_log import LogFollowers
 from bot.sources.pools import pool_watches
 from bot.sources.posts import Me
 from bot.sources.workflows import API as WORKFLOWS
-from bot.sources.workflows import held_workflows, watch_crons, watch_workflows
+from bot.sources.workflows import held_workflows, look_again, watch_crons, watch_workflows
 from bot.tasks import Tasks
 
 DRAIN_SECONDS = 8.0
@@ -67,6 +67,9 @@ DRAIN_SECONDS = 8.0
 
 RETRY_SECONDS = 3.0
 """Between two tries to reach the chat or the cluster at the start."""
+
+LOOK_SECONDS = 1.0
+"""Between two tries to read the runs that are held, once the Lease is won."""
 
 
 @dataclass
@@ -81,6 +84,8 @@ class Wiring:
     """Seconds since the epoch; in the demo those of the simulated cluster and chat."""
     clock: Callable[[Callable[[Event], None]], Alarms] = Clock
     """Makes what brings wake-ups and sweeps, by that same time."""
+    haste: float = 1.0
+    """How many of these seconds go by in a real one."""
 
 
 class Alarms(Protocol):
@@ -115,6 +120,8 @@ class Bot:
         self._sinks: Sinks | None = None
         self._followers: LogFollowers | None = None
         self._lease: Lease | None = None
+        self._look: Callable[[], Awaitable[None]]
+        self._take_over: asyncio.Task[Any] | None = None
         self._posts: ChatCommands | None = None
         self._slash: SlashCommands | None = None
         self.loop = Loop(
@@ -195,6 +202,7 @@ class Bot:
             CostSink(kube, bot.namespace, bot.costs, lease.held),
             AlertSink(self._chat, self.metrics, lease.held),
         )
+        self._look = lambda: look_again(kube, [run.workflow for run in self.loop.state.runs.values()], self.loop.put)
         self._followers = LogFollowers(kube, self._tasks, self.loop.put, self._trouble)
         self.loop.put(Installed(since))
         self._missing = ""
@@ -238,7 +246,9 @@ class Bot:
             metrics=self.metrics,
             log=self._log,
         )
-        self._posts = posts = ChatCommands(me, [spec.trigger for spec in COMMANDS], around, now=self._wiring.now)
+        self._posts = posts = ChatCommands(
+            me, [spec.trigger for spec in COMMANDS], around, now=self._wiring.now, haste=self._wiring.haste
+        )
         wishes = wanted(COMMANDS, place.commands_url) if place.commands_url else ()
         self._slash = SlashCommands(register, rooms, wishes, me.id, self._log)
         token = self._secrets.mattermost_token
@@ -317,12 +327,25 @@ class Bot:
     def _won(self) -> None:
         self.metrics.leader.set(1)
         self._log.info("lease won")
+        self._take_over = self._tasks.spawn(self._look_and_speak(), name="first look")
+
+    async def _look_and_speak(self) -> None:
+        """Read what is held before anything is said of it: to a watch that is behind, what has ended still runs."""
+        while True:
+            try:
+                await self._look()
+                break
+            except WireError as error:
+                self._trouble(error.reason)
+                await asyncio.sleep(error.retry_after or LOOK_SECONDS)
         self.loop.put(LeaseWon())
         if self._posts is not None and self._slash is not None and self._lease is not None:
             self._posts.won()
             self._tasks.spawn(self._slash.register(self._lease.held), name="slash commands")
 
     def _lost(self) -> None:
+        if self._take_over is not None:
+            self._take_over.cancel()
         self.metrics.leader.set(0)
         self._log.warning("lease lost")
         self.loop.put(LeaseLost())

@@ -28,7 +28,7 @@ from bot.core.registration import wanted
 from bot.demo import EmbeddedWorld
 from bot.demo.chat import CHANNEL, TEAM
 from bot.demo.clock import Clock, Timer
-from bot.demo.page import ChatPage
+from bot.demo.page import USERS, ChatPage
 
 DEPLOY = Path(__file__).resolve().parents[1] / "deploy"
 ACCOUNT = "gputest/gputest-bot"
@@ -105,6 +105,11 @@ class BotSwitch:
         self._lives = 0
 
     @property
+    def identity(self) -> str:
+        """What its present life is called, as the name of a pod: that of the wiring, numbered."""
+        return f"{self._wiring.identity or 'demo'}-{self._lives}"
+
+    @property
     def condition(self) -> str:
         """`running`, `starting`, `killed`, or `crashed` for one that fell by itself."""
         if self._bot is None:
@@ -117,7 +122,7 @@ class BotSwitch:
         """Another life: a new process as far as the others can see."""
         if self._bot is None:
             self._lives += 1
-            wiring = replace(self._wiring, identity=f"demo-{self._lives}")
+            wiring = replace(self._wiring, identity=self.identity)
             self._bot = Bot(self._config, self._secrets, wiring)
             await self._bot.start()
 
@@ -166,7 +171,11 @@ async def playing(options: Options, folder: Path) -> AsyncIterator[Play]:
         )
         secrets = Secrets(world.bot_token, register_commands(world, bot_port))
         wiring = Wiring(
-            lease=options.lease, now=world.clock.time, clock=lambda put: SimulatedAlarms(world.clock, put), identity=""
+            lease=options.lease,
+            now=world.clock.time,
+            clock=lambda put: SimulatedAlarms(world.clock, put),
+            haste=options.speed,
+            identity="",
         )
         bot = BotSwitch(configuration(world, options, int(place.getsockname()[1]), bot_port), secrets, wiring)
         page = ChatPage(world, bot, options.speed)
@@ -197,9 +206,9 @@ def configuration(world: EmbeddedWorld, options: Options, port: int, bot_port: i
     speed, pools = world.clock.speed, world.cluster.autoscaler.pools
     wait = speed * options.patience
     gpus = (
-        ("ci-training-h100", "H100", "90", 2.73),
-        ("ci-training", "L40S", "89", 1.40),
-        ("ci-compile", "L4", "89", 0.75),
+        ("ci-training-h100", "H100", "90", 80, 2.73),
+        ("ci-training", "L40S", "89", 48, 1.40),
+        ("ci-compile", "L4", "89", 24, 0.75),
     )
     content: dict[str, Any] = {
         "mattermost": {"url": f"http://127.0.0.1:{port}", "team": TEAM, "channel": CHANNEL},
@@ -215,11 +224,12 @@ def configuration(world: EmbeddedWorld, options: Options, port: int, bot_port: i
                     "name": name,
                     "gpu": gpu,
                     "cap": cap,
+                    "gpu_memory_gb": memory,
                     "price_per_hour": price,
                     "max_nodes": pools[name].maximum,
                     "groups": [pools[name].id],
                 }
-                for name, gpu, cap, price in gpus
+                for name, gpu, cap, memory, price in gpus
             ],
             "coalesce_seconds": speed,
             "retry_seconds": 2 * wait,
@@ -277,8 +287,8 @@ The demo is ready. Open this address:
 and type there:  /gputest models=all epochs=5
 
   chat API      {world.chat_url}/api/v4
-    dev         {world.tokens["dev"]}   may run, cancel, switch the nightly run
-    viewer      {world.tokens["viewer"]}   may only look
+    dev         {world.tokens["dev"]}   {USERS["dev"]}
+    viewer      {world.tokens["viewer"]}   {USERS["viewer"]}
   Kubernetes    {world.kube_url}
     kubectl     kubectl --kubeconfig {play.kubeconfig} get workflows
   bot's log     {play.log}

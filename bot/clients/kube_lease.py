@@ -77,14 +77,22 @@ class Lease:
     async def run(
         self, on_won: Callable[[], None], on_lost: Callable[[], None], on_trouble: Callable[[str], None]
     ) -> None:
-        """Take and keep the Lease, for ever; `on_won` and `on_lost` alternate."""
+        """Take and keep the Lease, for ever; `on_won` and `on_lost` alternate.
+
+        `on_lost` comes as soon as the time is over, even where a renewal is still under way, and also where this
+        process stood still until then: another may have held the Lease meanwhile, and given it back.
+        """
         leading = False
         while True:
+            if leading and not self.held():
+                leading = False
+                on_lost()
             try:
-                held = renewed = await self._try()
-            except WireError as error:
+                async with asyncio.timeout(self._held_until - time.monotonic() if leading else None):
+                    held = renewed = await self._try()
+            except (WireError, TimeoutError) as error:
                 held, renewed = self.held(), False
-                on_trouble(error.reason)
+                on_trouble(error.reason if isinstance(error, WireError) else "the Lease was not renewed in time")
             if held != leading:
                 leading = held
                 (on_won if held else on_lost)()

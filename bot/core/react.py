@@ -10,7 +10,7 @@ from typing import assert_never
 
 from bot.core import alerting, answering, asking, clicking, cost_keeping, pools, run_answers, run_steps, runs, warming
 from bot.core.again import everything, what_failed
-from bot.core.card import card_of
+from bot.core.card import Card, card_of
 from bot.core.effects import Effect, KeepStart, StopFollowing, WakeAt
 from bot.core.events import (
     Clicked,
@@ -172,6 +172,8 @@ def _changed(state: State, workflow: Workflow, now: float) -> list[Effect]:
     cost_keeping.learn(state, workflow)
     run = state.runs.get(uid)
     if run is None:
+        if runs.is_before(workflow, state.forgotten.get(uid)):
+            return []
         if not runs.is_owed(workflow, state.installed_at):
             _remember(state, workflow)
             finished = instant(workflow.status.finished_at if workflow.status else None)
@@ -339,21 +341,25 @@ def _swept(state: State, now: float) -> list[Effect]:
     if not state.leader:
         return again
     partings = [parting for uid, parting in state.partings.items() if uid not in state.runs]
-    looks: list[Effect] = [run_steps.check_parted(state.new_id(), part.memory, part.since) for part in partings]
+    looks: list[Effect] = [
+        run_steps.check_parted(state.new_id(), part.memory, part.since, part.card) for part in partings
+    ]
     return again + _all_runs(state, now) + looks
 
 
-def _part(state: State, workflow: Workflow, until: float, now: float) -> None:
+def _part(state: State, workflow: Workflow, until: float, now: float, card: Card | None = None) -> None:
     """Keep an eye on a run that was let go."""
     memory, known = read_memory(workflow), state.partings.get(workflow.metadata.uid)
     if memory is not None and memory.post and now < until and (known is None or known.until < until):
-        state.partings[workflow.metadata.uid] = Parting(memory, until, runs.look_back(workflow, memory))
+        state.partings[workflow.metadata.uid] = Parting(memory, until, runs.look_back(workflow, memory), card)
 
 
 def _forget(state: State, run: Run, now: float) -> list[Effect]:
     del state.runs[run.uid]
+    state.forget_before(run.uid, "" if run.gone else run.workflow.metadata.resource_version)
     _remember(state, run.workflow)
-    _part(state, run.workflow, now + state.settings.linger_seconds, now)
+    # of what was shown before another led nothing is known; the last word on it may have been the other's
+    _part(state, run.workflow, now + state.settings.linger_seconds, now, run.shown if state.leader else None)
     return [StopFollowing(run.uid)] if run.followed else []
 
 

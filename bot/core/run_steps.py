@@ -75,7 +75,7 @@ def _hold(run: Run, moment: Moment) -> RunEffect | None:
             memory, gen=memory.gen + 1, post="", claimed_at=moment.now, since=memory.first_claimed_at
         )
         return _patch(run, moment, memory_patch(workflow, fresh), Purpose.FORGET_CARD)
-    if workflow.metadata.deletion_timestamp and not workflow.ended and not workflow.spec.shutdown:
+    if workflow.metadata.deletion_timestamp and not workflow.ended and not workflow.terminated:
         return _patch(run, moment, shutdown_patch(workflow, "Terminate"), Purpose.SHUT_DOWN)
     if is_over(run, moment) and memory.ended(workflow.attempt) is None:
         entry = _end_of(workflow.attempt, desired_card(run, moment))
@@ -180,9 +180,9 @@ def _check(run: Run, moment: Moment) -> RunEffect | None:
     return _pending(run, CheckPosts(moment.effect_id, memory.channel, key, run.shown, since, run.post))
 
 
-def check_parted(effect_id: str, memory: Memory, since: float) -> CheckPosts:
-    """Look for doubles of a run that was let go."""
-    return CheckPosts(effect_id, memory.channel, f"{memory.uid}:{memory.gen}", None, since, memory.post)
+def check_parted(effect_id: str, memory: Memory, since: float, card: Card | None) -> CheckPosts:
+    """Look for doubles of a run that was let go, and for an edit of its card that came late."""
+    return CheckPosts(effect_id, memory.channel, f"{memory.uid}:{memory.gen}", card, since, memory.post)
 
 
 def _unsaid(run: Run, memory: Memory, current: str | None) -> list[Ended]:
@@ -197,7 +197,12 @@ def _unsaid(run: Run, memory: Memory, current: str | None) -> list[Ended]:
 
 
 def _parts(run: Run, moment: Moment, entry: Ended, *, complete: bool) -> list[Part]:
-    """The replies of one end. Of an attempt that was retried since, only what was journaled is left."""
+    """The replies of one end. Of an attempt that was retried since, only what was journaled is left.
+
+    None of one that began after all where it was told as deleted in the queue: how Argo ends it then is no news.
+    """
+    if entry.attempt and run.memory is not None and run.memory.ended("") is not None:
+        return []
     card = desired_card(run, moment)
     if complete and card.outcome is not None:
         entry = _end_of(entry.attempt, card)

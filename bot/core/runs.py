@@ -74,6 +74,7 @@ class Run:
     """What stands in the chat is still to be compared with what should: a sweep came, or others may have spoken."""
     card_lost: bool = False
     deleting_since: float | None = None
+    """Since when it is deleted and told to end, as far as was seen; before it is told, Argo can't react."""
     gone: bool = False
     """The object does not exist any more: what is owed can be said, nothing can be written."""
     progress: Progress | None = None
@@ -127,8 +128,16 @@ def is_owed(workflow: Workflow, installed_at: float) -> bool:
 
 def is_older(workflow: Workflow, than: Workflow) -> bool:
     """Whether the object was written before `than` was. Versions of one resource are ordered (api-concepts)."""
-    mine, other = workflow.metadata.resource_version, than.metadata.resource_version
-    return mine.isdecimal() and other.isdecimal() and int(mine) < int(other)
+    version = than.metadata.resource_version
+    return bool(version) and is_before(workflow, version)
+
+
+def is_before(workflow: Workflow, version: str | None) -> bool:
+    """Whether the object was written before that version of it: "" for its end, None for one of which nobody knows."""
+    mine = workflow.metadata.resource_version
+    if version is None:
+        return False
+    return not version or (mine.isdecimal() and version.isdecimal() and int(mine) < int(version))
 
 
 def observe(run: Run, workflow: Workflow, now: float) -> None:
@@ -139,7 +148,7 @@ def observe(run: Run, workflow: Workflow, now: float) -> None:
     run.memory = read_memory(workflow)
     if run.memory is not None and run.memory.post and not run.card_lost:
         run.post = run.memory.post
-    if workflow.metadata.deletion_timestamp and run.deleting_since is None:
+    if workflow.metadata.deletion_timestamp and workflow.terminated and run.deleting_since is None:
         run.deleting_since = now
 
 
@@ -288,4 +297,6 @@ def is_settled(run: Run, moment: Moment) -> bool:
     if run.gone:
         quiet = run.memory is None or not wants_posts(run.workflow, moment.settings)
         return quiet or run.workflow.attempt in run.said
+    if run.shown is not None and run.shown.outcome != desired_card(run, moment).outcome:
+        return False  # another reported it, and an older state of ours stands there since
     return not is_owed(run.workflow, moment.installed_at)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from bot.core.again import Again
 from bot.core.alerts import Ledger
-from bot.core.card import Origin
+from bot.core.card import Card, Origin
 from bot.core.cost_record import Costs
 from bot.core.effects import (
     MakePlaceholder,
@@ -28,6 +28,9 @@ from bot.core.workflow import Workflow
 
 KEPT_ANSWERS = 500
 """Answers kept for commands that are delivered again."""
+
+KEPT_FORGOTTEN = 1000
+"""Runs that are held no more, of which the last version is known."""
 
 KEPT_ENDED = 200
 """Ended runs that `status` still knows by name."""
@@ -96,6 +99,8 @@ class Parting:
     """When nobody needs to look any more."""
     since: float
     """Since when there may be posts about it, in Unix seconds."""
+    card: Card | None = None
+    """How its card looked in the end; None where another process let it go."""
 
 
 @dataclass
@@ -111,6 +116,10 @@ class State:
     ended: dict[str, EndedRun] = field(default_factory=dict)
     partings: dict[str, Parting] = field(default_factory=dict)
     """Runs that were let go a while ago, by uid."""
+    forgotten: OrderedDict[str, str] = field(default_factory=OrderedDict)
+    """Version of runs that are held no more, by uid; "" for one that is gone. What is older comes from a watch that is
+    behind, and is nothing new.
+    """
     nightly: Nightly = field(default_factory=Nightly)
     pools: Pools = field(default_factory=Pools)
     history: History = field(default_factory=History)
@@ -146,6 +155,12 @@ class State:
         self.answers[request_id] = text
         while len(self.answers) > KEPT_ANSWERS:
             self.answers.popitem(last=False)
+
+    def forget_before(self, uid: str, version: str) -> None:
+        """Keep in mind that nothing older is news of this run."""
+        self.forgotten[uid] = version
+        while len(self.forgotten) > KEPT_FORGOTTEN:
+            self.forgotten.popitem(last=False)
 
     def keeps_ended(self, finished: str) -> bool:
         """Whether a run that ended then is among the newest; RFC 3339 times in UTC compare as text."""
