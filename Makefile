@@ -12,7 +12,8 @@ help:            ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
 
 $(VENV)/.ready: requirements-dev.lock
-	@echo "installing the locked packages into $(VENV) …"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "this needs Python 3.11 or later, and $(PYTHON) is older; with another: make PYTHON=python3.12 …")'
+	@echo "installing the locked packages into $(VENV): once, and silent for about a minute …"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --require-hashes -r requirements-dev.lock
 	@touch $@

@@ -160,7 +160,7 @@ def test_the_answer() -> None:
     """€2.73 × 640 min, €1.40 × 47 h, €0.75 × 115 min: as one reads it, on the first of April."""
     assert shown(month_of_march()) == (
         "**GPU cost, Wed 1 Apr, 08:00 CEST**\n"
-        "today **€0.91** · April **€0.91** · March €96.36\n"
+        "Today **€0.91** · April **€0.91** · March €96.36\n"
         "**H100**, €2.73 a node and hour: today €0.91 (20 min) · April €0.91 (20 min) · March €29.12 (10 h 40 min)\n"
         "**L40S**, €1.40 a node and hour: today €0.00 · April €0.00 · March €65.80 (47 h)\n"
         "**L4**, €0.75 a node and hour: today €0.00 · April €0.00 · March €1.44 (1 h 55 min)\n"
@@ -543,7 +543,7 @@ def test_without_a_record_it_says_what_it_saw_itself() -> None:
     world.to("03-03 11:00")
 
     text = shown(world).splitlines()
-    assert text[1] == "today **3 h** · March **3 h**"
+    assert text[1] == "Today **3 h** · March **3 h**"
     assert text[2] == "**H100** (ci-training-h100), no price: today 1 h · March 1 h"
     assert text[3] == "**H100** (other), no price: today 1 h · March 1 h"
     assert text[4] == "**Pools that config.yaml does not name**, no price: today 1 h · March 1 h"

@@ -95,6 +95,7 @@ def test_without_the_bot_it_posts_once_with_the_runs_key(mattermost: Web, said: 
     assert not is_exit_post(props["gputest_mark"], "hush", "uid-2", "")
     assert "- **dqn**: passed\n- **ppo**: FAILED (ppo::tests::one, two ?x? ?channel)\n- **kan**: passed" in text
     assert text.splitlines()[0].endswith("FAILED, commit `aaaaaaaaaaaa`")
+    assert text.endswith("\n- **shared**: passed\n\n_Posted by the run itself: the bot did not answer._")
     assert said.read_text() == "yes"
 
 

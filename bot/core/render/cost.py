@@ -53,7 +53,7 @@ class _Answer:
         if not used:
             return fit([title, self._none(month, last), *self._notes(used=False)])
         sums = [
-            f"today **{self._all(pool.today for pool in used)}**",
+            f"Today **{self._all(pool.today for pool in used)}**",
             f"{month} **{self._all(pool.month for pool in used)}**",
             *([f"{last} {self._all(pool.last for pool in used)}"] if any(pool.last for pool in used) else []),
         ]

@@ -62,7 +62,7 @@ def _start(dialog: StartDialog) -> dict[str, Any]:
                 "default": str(defaults.epochs),
                 "help_text": f"1 to {dialog.max_epochs}",
             },
-            _select("Scope", "scope", dialog.scopes, defaults.scope),
+            _select("Scope", "scope", _as_they_are(dialog.scopes), defaults.scope),
             {
                 "display_name": "Ref",
                 "name": "ref",
@@ -70,12 +70,21 @@ def _start(dialog: StartDialog) -> dict[str, Any]:
                 "default": defaults.ref,
                 "help_text": "Branch, tag or commit; HEAD is the default branch.",
             },
-            _select("GPU pool", "pool", dialog.pools, defaults.pool),
-            _select("Post a card", "notify", ("true", "false"), str(defaults.notify).lower()),
+            _select("GPU pool", "pool", _as_they_are(dialog.pools), defaults.pool),
+            {
+                **_select("Post a card", "notify", {"true": "Yes", "false": "No"}, str(defaults.notify).lower()),
+                "help_text": "Without a card only /gputest status tells of the run.",
+            },
         ],
     }
 
 
-def _select(label: str, name: str, values: tuple[str, ...], default: str) -> dict[str, Any]:
-    options = [{"text": value, "value": value} for value in values]
+def _as_they_are(values: tuple[str, ...]) -> dict[str, str]:
+    """Choices that are shown as they are typed in a command."""
+    return {value: value for value in values}
+
+
+def _select(label: str, name: str, choices: dict[str, str], default: str) -> dict[str, Any]:
+    """One of a few; `choices`: what each value is called."""
+    options = [{"text": text, "value": value} for value, text in choices.items()]
     return {"display_name": label, "name": name, "type": "select", "options": options, "default": default}

@@ -97,12 +97,17 @@ def _leg(leg: Leg, way: Way, settings: Settings) -> str:
     usual = f" (usual {span(leg.usual)})" if leg.usual is not None else ""
     word = _WORDS[leg.step]
     if leg.current:
-        mark = "⚠️" if leg.late or (way.trouble and leg.step is Step.IMAGE) else "⏳"
         since = f" since {_hour(leg.begin, settings)}" if leg.begin is not None else ""
-        return f"{mark} {word}{since}{usual}"
+        return f"{_mark(leg, way)} {word}{since}{usual}"
     if leg.begin is None:
         return f"⚪ {word}"
     return f"✅ {word}" + (f" {span(leg.seconds)}" if leg.seconds else "")
+
+
+def _mark(leg: Leg, way: Way) -> str:
+    """Of the step that a run is at: whether something is known to be in its way, or it lasts too long."""
+    stuck = leg.late or refused_words(way) or (way.trouble and leg.step is Step.IMAGE)
+    return "⚠️" if stuck else "⏳"
 
 
 def waiting_for(way: Way | None, detail: str) -> str:
@@ -262,10 +267,9 @@ def _step(leg: Leg, way: Way, card: Card, settings: Settings) -> str:
     word = _LONG[leg.step]
     usual = f" (usual {span(leg.usual)})" if leg.usual is not None else ""
     if leg.current:
-        mark = "⚠️" if leg.late or refused_words(way) else "⏳"
         since = f" since {_hour(leg.begin, settings)}" if leg.begin is not None else ""
         why = _why(leg, way, card)
-        return f"{mark} waits{since} for {_WAITS_FOR[leg.step]}{usual}" + (f" · {why}" if why else "")
+        return f"{_mark(leg, way)} waits{since} for {_WAITS_FOR[leg.step]}{usual}" + (f" · {why}" if why else "")
     if leg.begin is None:
         return f"⚪ {word}{usual}"
     names = ", ".join(prose(name, 40) for name in way.behind)

@@ -179,7 +179,8 @@ def summary(run: Run, results: dict[str, Any]) -> str:
     build = results.get("build") or {}
     errors = (build.get("errors") or [])[:SHOWN_TESTS]
     lines.extend(f"- build: {plain(error.get('message', ''))}" for error in errors)
-    return "\n".join([*lines, *model_lines(results), foot])
+    # without an empty line Markdown takes the foot for a part of the last item
+    return "\n".join([*lines, *model_lines(results), "", foot])
 
 
 def hint_bot(run: Run, url: str, token: str) -> bool:

@@ -49,7 +49,8 @@ def test_the_form_that_starts_a_run() -> None:
         "notify": "true",
     } == {name: element["default"] for name, element in fields.items()}
     assert ["lib", "integration", "all"] == [option["value"] for option in fields["scope"]["options"]]
-    assert ["true", "false"] == [option["value"] for option in fields["notify"]["options"]]
+    assert [("true", "Yes"), ("false", "No")] == [(o["value"], o["text"]) for o in fields["notify"]["options"]]
+    assert "Without a card only /gputest status tells of the run." == fields["notify"]["help_text"]
     assert "1 to 100" == fields["epochs"]["help_text"]
 
 
