@@ -148,9 +148,9 @@ class Loop:
         outcome = result.trouble.value if isinstance(result, EffectFailed) else "done"
         self._metrics.effects.labels(name, outcome).inc()
         if isinstance(result, EffectFailed):
-            self._log.warning("effect failed", effect=name, id=effect_id, trouble=outcome, reason=result.reason)
+            self._log.warning("effect failed", **_told(effect), id=effect_id, trouble=outcome, reason=result.reason)
         else:
-            self._log.info("effect done", effect=name, id=effect_id, what=getattr(effect, "purpose", ""))
+            self._log.info("effect done", **_told(effect), id=effect_id)
         if result is not None:
             self.put(result)
 
@@ -169,3 +169,9 @@ def _key(event: Event) -> object:
             return ("cron", event.cron.metadata.name)
         case _:
             return object()
+
+
+def _told(effect: Effect) -> dict[str, str]:
+    """Of an effect what a log should have: what it is, and the object or the post's key that it is about."""
+    fields = {"effect": type(effect).__name__, "what": getattr(effect, "purpose", "")}
+    return fields | {"about": getattr(effect, "name", "") or getattr(effect, "key", "")}

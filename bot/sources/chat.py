@@ -89,12 +89,20 @@ class ChatCommands:
     """Listens to the websocket, and reads what it missed."""
 
     def __init__(
-        self, me: Me, triggers: Collection[str], around: Surroundings, *, now: Callable[[], float] = time.time
+        self,
+        me: Me,
+        triggers: Collection[str],
+        around: Surroundings,
+        *,
+        now: Callable[[], float] = time.time,
+        haste: float = 1.0,
     ) -> None:
         self._me = me
         self._triggers = triggers
         self._around = around
         self._now = now
+        # lines and processes take real time, however fast the clock goes by which posts are dated
+        self._max_age, self._overlap = MAX_AGE * haste, int(OVERLAP * haste)
         self._began = _millis(now())
         self._cursor = Cursor(self._began)
         self._floor = self._began
@@ -116,7 +124,7 @@ class ChatCommands:
         self._around.metrics.listening.set(1)
         self._connected, self.refused = True, ""
         # a line that goes on after a while still has to bring what it kept; until then the cursor must not pass it
-        if gap or self._now() - self._closed_at > OVERLAP / 2000:
+        if gap or self._now() - self._closed_at > self._overlap / 2000:
             self._lose_track()
         self._stir.set()
 
@@ -196,9 +204,9 @@ class ChatCommands:
             await self._write(stored)
         else:
             self._floor = 0
-        if stored > _millis(self._now()) + OVERLAP:
+        if stored > _millis(self._now()) + self._overlap:
             # a clock was wrong: nothing is known of what was answered, but the threads tell
-            stored = _millis(self._now() - MAX_AGE)
+            stored = _millis(self._now() - self._max_age)
         self._saved = stored
         self._cursor = Cursor(stored)
         for request, posted in self._under_way.items():
@@ -213,7 +221,7 @@ class ChatCommands:
     async def _catch_up(self) -> None:
         """Take every command since the cursor that has no answer yet, nor had one that somebody deleted."""
         self._gap = False
-        since = max(self._cursor.value - OVERLAP, self._floor, _millis(self._now() - MAX_AGE))
+        since = max(self._cursor.value - self._overlap, self._floor, _millis(self._now() - self._max_age))
         found: list[PostedCommand] = []
         try:
             for room in await self._around.rooms.joined():
@@ -238,7 +246,7 @@ class ChatCommands:
             return
         if self._connected:
             # what is older than that has come through a line that stood; a gap holds the cursor by itself
-            self._cursor.saw(_millis(self._now()) - OVERLAP)
+            self._cursor.saw(_millis(self._now()) - self._overlap)
         value = self._cursor.value
         if value > self._saved:
             await self._write(value)
@@ -261,7 +269,7 @@ class ChatCommands:
             return
         self._cursor.saw(min(posted.at, _millis(self._now())))
         if self._is_old(posted):
-            self._around.log.info("a command in the chat was too old to be answered", post=posted.post)
+            self._leave(posted)
             return
         self._under_way[request] = posted
         self._cursor.hold(request, posted.at)
@@ -306,6 +314,8 @@ class ChatCommands:
                 await _wait(error, failures)
             else:
                 return True
+        if self._leading:
+            self._leave(posted)
         return self._leading
 
     async def _answer_once(self, posted: PostedCommand) -> None:
@@ -321,8 +331,11 @@ class ChatCommands:
         text = in_thread(answer.text, self._me.name, self._triggers)
         await around.replies.say(command.channel_id, posted.root, command.request_id, text)
 
+    def _leave(self, posted: PostedCommand) -> None:
+        self._around.log.info("a command in the chat was too old to be answered", post=posted.post)
+
     def _is_old(self, posted: PostedCommand) -> bool:
-        return posted.at < _millis(self._now() - MAX_AGE)
+        return posted.at < _millis(self._now() - self._max_age)
 
 
 def _millis(seconds: float) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -44,6 +45,7 @@ class Listening:
         self.holds.set()
         self.leads = True
         self.missing = ""
+        self.haste = 1.0
         self.tasks = Tasks(no_crash)
         self.chat = Mattermost(world.chat_url, world.bot_token, metrics)
         self.metrics = metrics
@@ -63,7 +65,7 @@ class Listening:
             log=log(),
         )
         me = Me(self.chat.user_id, self.chat.user_name)
-        self.source = ChatCommands(me, TRIGGERS, around, now=lambda: self.world.clock.millis() / 1000)
+        self.source = ChatCommands(me, TRIGGERS, around, now=lambda: self.world.clock.millis() / 1000, haste=self.haste)
         socket = Socket(
             self.world.chat_url, self.world.bot_token, self.source, self.chat.sign_in, self.metrics, timing=QUICK
         )
@@ -359,6 +361,34 @@ async def test_it_waits_until_the_rest_of_the_bot_is_ready(world: EmbeddedWorld,
         one.missing = ""
 
         assert await answered(world, post) == ["heard gputest one"]
+
+
+async def test_what_grew_old_in_the_hand_is_left_alone_and_said_so(
+    world: EmbeddedWorld, kube: Kube, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command that was heard, and could not be answered for a quarter of an hour."""
+    async with bot(world, kube) as one:
+        one.missing = "the first list of the cluster"
+        post = await say(world, "@gputest one")
+        await wait_for(lambda: one.source._under_way)
+        world.clock.leap(MAX_AGE + 5)
+        await wait_for(lambda: not one.source._under_way)
+        one.missing = ""
+        await quiet()
+
+    assert one.asked == []
+    assert re.search(f"too old to be answered +post={post}", capsys.readouterr().out)
+
+
+async def test_by_a_clock_in_a_hurry(world: EmbeddedWorld, kube: Kube) -> None:
+    """A quarter of an hour is meant as people live it: twenty minutes of a demo's clock are seconds."""
+    async with bot(world, kube):
+        pass
+    missed = await say(world, "@gputest one")
+    world.clock.leap(20 * 60)
+
+    async with bot(world, kube, haste=60.0):
+        assert await answered(world, missed) == ["heard gputest one"]
 
 
 async def test_a_gap_in_the_line_is_read_by_rest(world: EmbeddedWorld, kube: Kube) -> None:
