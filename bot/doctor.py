@@ -26,12 +26,13 @@ from bot.clients.mattermost_survey import Myself, Survey
 from bot.config import Config, Secrets
 from bot.core.asking import COMMANDS
 from bot.core.nightly import view
+from bot.core.packed import read_cron
 from bot.core.registration import plan, wanted
 from bot.core.render import doctor as say
 from bot.core.render.doctor import Finding
 from bot.core.rights import Access, OwnObjects, rights
 from bot.core.schedule import next_times
-from bot.core.workflow import CronWorkflow, Parameters, Wire
+from bot.core.workflow import Parameters, Wire
 from bot.metrics import Metrics
 from bot.tasks import Tasks
 
@@ -263,7 +264,7 @@ class _Cluster:
         runs, now = self._config.runs, time.time()
         path = f"{ARGO}/namespaces/{runs.namespace}/cronworkflows/{runs.cron}"
         try:
-            found = _CRON.decode(await kube.read(path))
+            found = read_cron(await kube.read(path))
         except NotFound:
             return say.cron_missing(runs.cron, runs.namespace)
         except (WireError, msgspec.MsgspecError) as error:
@@ -308,5 +309,4 @@ class _Lease(Wire, frozen=True):
 
 
 _TEMPLATE = msgspec.json.Decoder(_Template)
-_CRON = msgspec.json.Decoder(CronWorkflow)
 _LEASE = msgspec.json.Decoder(_Lease)

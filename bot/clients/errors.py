@@ -14,6 +14,10 @@ WireError
 
 from __future__ import annotations
 
+import time
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
 
 class WireError(Exception):
     """A call that did not succeed. `reason` is plain words without secrets; `code` is the system's own error id."""
@@ -79,9 +83,20 @@ _BY_STATUS: dict[int, type[WireError]] = {
 
 
 def of_status(status: int, reason: str, *, code: str = "", retry_after: str | None = None) -> WireError:
-    """The error for an HTTP status. `retry_after`: the header's value, read where it is seconds (RFC 9110 10.2.3)."""
+    """The error for an HTTP status. `retry_after`: the header's value, in seconds or as a date (RFC 9110 10.2.3)."""
     kind = _BY_STATUS.get(status, ServerFault)
+    seconds = _seconds(retry_after or "")
+    return kind(reason, code=code, retry_after=min(max(seconds, 0.0), 300.0) if seconds is not None else None)
+
+
+def _seconds(text: str) -> float | None:
     # with two limiters in a row some servers send the header twice, joined by a comma
-    first = (retry_after or "").split(",")[0].strip()
-    seconds = float(first) if first.isdecimal() else None
-    return kind(reason, code=code, retry_after=min(seconds, 300.0) if seconds is not None else None)
+    first = text.split(",", maxsplit=1)[0].strip()
+    if first.isdecimal():
+        return float(first)
+    try:
+        date = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    # a date without a zone is UTC, as all of HTTP's are
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - time.time()

@@ -55,6 +55,18 @@ class StatusBody(msgspec.Struct):
 
     message: str = ""
     reason: str = ""
+    kind: str = ""
+    status: str = ""
+    code: int = 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether it says that something went wrong, whatever the HTTP status around it says."""
+        return self.kind == "Status" and self.status == "Failure"
+
+
+LONGEST_STATUS = 64 * 1024
+"""Bytes of the longest Status; a longer body is none and is not looked at for one."""
 
 
 class Kube:
@@ -167,6 +179,7 @@ class Kube:
                     raise Unreachable("the cluster's answer broke off", uncertain=method != "GET") from error
             if not body.lstrip().startswith(b"{"):
                 raise ServerFault(f"something before the cluster answered {response.status} with what is not an object")
+            _refuse_failure(body)
             outcome = "ok"
             return bytes(body)
         except WireError as error:
@@ -217,6 +230,18 @@ async def _error(response: aiohttp.ClientResponse) -> WireError:
         if response.status in _BY_THE_CLUSTER_ALONE:
             return ServerFault(message)
     return of_status(response.status, message, code=reason, retry_after=response.headers.get("Retry-After"))
+
+
+def _refuse_failure(body: bytes) -> None:
+    """Some proxies send an error on with a 200. Read as a list it would be one of nothing: everything would be gone."""
+    if len(body) > LONGEST_STATUS or b'"Failure"' not in body:
+        return
+    try:
+        status = msgspec.json.decode(body, type=StatusBody)
+    except (msgspec.MsgspecError, RecursionError):
+        return
+    if status.failed:
+        raise of_status(status.code or 500, status.message or "the cluster says no more than that", code=status.reason)
 
 
 async def whole_lines(reader: Any, longest: int = 64 * 1024 * 1024) -> AsyncIterator[bytes]:

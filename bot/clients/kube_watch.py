@@ -12,6 +12,7 @@ import asyncio
 import random
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -19,6 +20,7 @@ import msgspec
 
 from bot.clients.errors import Forbidden, Gone, ServerFault, WireError
 from bot.clients.kube import Kube, whole_lines
+from bot.core.nesting import shallow
 from bot.metrics import Metrics
 
 PAGE = 250
@@ -102,7 +104,12 @@ class _Envelope(msgspec.Struct):
     object: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+class _Details(msgspec.Struct, rename="camel"):
+    retry_after_seconds: int | None = None
+
+
 class _Meta(msgspec.Struct, rename="camel"):
+    uid: str = ""
     resource_version: str = ""
     continue_: str | None = msgspec.field(default=None, name="continue")
 
@@ -119,6 +126,16 @@ class _Bookmark(msgspec.Struct):
 class _Status(msgspec.Struct):
     code: int = 0
     message: str = ""
+    reason: str = ""
+    kind: str = ""
+    details: _Details | None = None
+
+    def error(self) -> WireError:
+        """What a watch reports; servers differ in whether they name the code."""
+        if self.code == 410 or self.reason in {"Gone", "Expired"}:
+            return Gone(self.message)
+        after = self.details.retry_after_seconds if self.details else None
+        return WireError(f"the watch reported: {self.message or self.code}", retry_after=min(after or 0, 300) or None)
 
 
 class Watch(Generic[T]):
@@ -195,8 +212,11 @@ class Watch(Generic[T]):
         while True:
             query = [*self._selection.query, ("limit", str(PAGE))] + ([("continue", token)] if token else [])
             page = _page(await self._kube.read(self._path, query))
-            found = [item for item in map(self._digest, page.items or []) if item is not None]
-            uids.update(item.metadata.uid for item in found)
+            found: list[T] = []
+            for raw in page.items or []:
+                item = self._digest(raw, uids)
+                if item is not None:
+                    found.append(item)
             if self._on_page is not None:
                 self._on_page(tuple(found))
             else:
@@ -219,6 +239,8 @@ class Watch(Generic[T]):
             async for line in whole_lines(reader):
                 try:
                     yield self.of_line(line)
+                except RecursionError:
+                    yield self.of_line(shallow(line))
                 except msgspec.MsgspecError:
                     return  # not JSON, or half of it: cut on the way; the next watch brings it again
 
@@ -237,12 +259,13 @@ class Watch(Generic[T]):
                 return self._taken(head[1].decode(), self._decode(raw), raw)
             except msgspec.MsgspecError:
                 pass  # the long way finds out what is wrong
-        envelope = _ENVELOPE.decode(line)
+        try:
+            envelope = _ENVELOPE.decode(line)
+        except msgspec.ValidationError:
+            bare = _STATUS.decode(line)  # an error without the event around it
+            raise bare.error() if bare.kind == "Status" else ServerFault("the watch brought what is no event") from None
         if envelope.type == "ERROR":
-            status = _STATUS.decode(envelope.object)
-            if status.code == 410:
-                raise Gone(status.message)
-            raise WireError(f"the watch reported: {status.message or status.code}")
+            raise _STATUS.decode(envelope.object).error()
         item = None if envelope.type == "BOOKMARK" else self._digest(envelope.object)
         return self._taken(envelope.type, item, envelope.object)
 
@@ -251,20 +274,33 @@ class Watch(Generic[T]):
         self._version = found.metadata.resource_version or self._version
         return Seen(kind, item) if item is not None else None
 
-    def _digest(self, raw: msgspec.Raw) -> T | None:
-        """One object; one that can't be read is left out and reported, so that it can't stop the others."""
+    def _digest(self, raw: msgspec.Raw, uids: set[str] | None = None) -> T | None:
+        """One object; one that can't be read is left out and reported, so that it can't stop the others.
+
+        `uids` takes its uid, for it is there all the same.
+        """
         try:
-            return self._decode(raw)
+            item = self._decode(raw)
         except msgspec.MsgspecError as error:
             self._on_trouble(f"an object of {self._resource} could not be read: {error}")
+            with suppress(msgspec.MsgspecError):
+                (uids if uids is not None else set()).add(_BOOKMARK.decode(raw).metadata.uid)
             return None
+        if item is not None and uids is not None:
+            uids.add(item.metadata.uid)
+        return item
 
 
 def _page(body: bytes) -> _Page:
     try:
-        return _PAGE.decode(body)
+        page = _PAGE.decode(body)
+    except RecursionError:
+        return _page(shallow(body))
     except msgspec.MsgspecError as error:
         raise ServerFault(f"the cluster's list could not be read: {error}") from error
+    if not page.metadata.resource_version:
+        raise ServerFault("the cluster's list says of no moment that it is of")
+    return page
 
 
 _PAGE = msgspec.json.Decoder(_Page)

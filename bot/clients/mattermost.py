@@ -29,6 +29,7 @@ from mattermostdriver.client import Client
 from requests.adapters import HTTPAdapter
 
 from bot.clients.errors import ServerFault, Unreachable, WireError, of_status
+from bot.core.nesting import loads
 from bot.metrics import Metrics
 
 CONNECT_TIMEOUT, READ_TIMEOUT = 3.05, 8.0
@@ -106,6 +107,14 @@ class PooledClient(Client):  # type: ignore[misc]  # the driver carries no types
         if response.status_code >= 300:
             raise _error(response)
         return response
+
+    def get(self, endpoint: str, options: Any = None, params: Any = None) -> Any:
+        """One read, decoded. The driver's own gives out the bare response where a proxy names the type otherwise.
+
+        Raises:
+            WireError: as `errors` has them.
+        """
+        return _body(self.make_request("get", endpoint, options=options, params=params))
 
     def _session(self) -> requests.Session:
         session: requests.Session | None = getattr(self._local, "session", None)
@@ -285,11 +294,7 @@ class Mattermost:
         """
 
         def send() -> Any:
-            response = self._driver.client.make_request(method, path, options=body, params=query)
-            try:
-                return response.json()
-            except requests.JSONDecodeError as error:
-                raise ServerFault("Mattermost answered with something that is no JSON") from error
+            return _body(self._driver.client.make_request(method, path, options=body, params=query))
 
         return await self._call("edits", operation, send)
 
@@ -352,6 +357,13 @@ def _stored(post: dict[str, Any]) -> StoredPost:
         message=str(post.get("message") or ""),
         replies=int(post.get("reply_count") or 0),
     )
+
+
+def _body(response: requests.Response) -> Any:
+    try:
+        return loads(response.content)
+    except ValueError as error:
+        raise ServerFault("Mattermost answered with something that is no JSON") from error
 
 
 def _error(response: requests.Response) -> WireError:

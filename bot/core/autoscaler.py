@@ -224,7 +224,7 @@ def _yaml_group(entry: Any) -> NodeGroup:
 
 def _read_text(text: str) -> AutoscalerStatus:
     lines = text.splitlines()
-    if len(lines) < 2 or lines[1].strip() == "Initializing":
+    if len(lines) > 1 and lines[1].strip() == "Initializing":
         return AutoscalerStatus(Form.TEXT, running=False)
     blocks = list(_blocks(lines[1:]))
     cluster = next((block for name, block in blocks if name is None), {})
@@ -359,9 +359,9 @@ _MANUAL = re.compile(
 _KINDS: tuple[tuple[re.Pattern[str], ErrorKind], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), kind)
     for pattern, kind in (
-        (r"quota|limit.?exceeded|exceed\w* \w*limit", ErrorKind.QUOTA),
-        (r"out.of.(?:stock|resources|capacity)|stock.?out|resource_pool_exhausted", ErrorKind.STOCK),
-        (r"insufficient.{0,12}capacity|not.{0,20}sufficient .*capacity|no capacity", ErrorKind.STOCK),
+        (r"quota|(?:limit|count).?exceeded|exceed\w* \w*limit", ErrorKind.QUOTA),
+        (r"out.?of.?(?:stock|resource|capacity)|stock.?out|resource_pool_exhausted", ErrorKind.STOCK),
+        (r"insufficient.{0,12}capacity|not.{0,20}sufficient .*capacity|no capacity|unfulfillable", ErrorKind.STOCK),
         (r"skunotavailable|allocationfailed|cannot provision any more|placeholder-cannot-be", ErrorKind.STOCK),
         (r"ip.space|addresses|subnet", ErrorKind.ADDRESSES),
         (r"permission|forbidden|unauthori[sz]ed|accessdenied|credential", ErrorKind.RIGHTS),

@@ -35,6 +35,8 @@ class Stage(StrEnum):
     """Where a run is on its way."""
 
     QUEUED = "queued"
+    PAUSED = "paused"  # until somebody resumes it
+    UNSEEN = "unseen"  # under way, its steps out of our reach
     WAITING = "waiting"  # for a node with a GPU
     WARMING = "warming"
     TESTING = "testing"  # compiling included
@@ -169,6 +171,8 @@ def stage_of(workflow: Workflow, settings: Settings) -> tuple[Stage, Node | None
     """Where the run is, and the node that says so. A Workflow whose only pod can't be placed is `Running` to Argo."""
     if workflow.ended:
         return Stage.ENDED, None
+    if workflow.hidden:
+        return Stage.UNSEEN, None
     test = test_node(workflow, settings)
     if test is not None and test.done:
         return Stage.FINISHING, test
@@ -177,6 +181,8 @@ def stage_of(workflow: Workflow, settings: Settings) -> tuple[Stage, Node | None
             return Stage.TESTING, test
         return (Stage.WAITING if is_unplaced(test) else Stage.WARMING), test
     warmup = warmup_node(workflow, settings)
+    if workflow.suspended and not workflow.waiting and (warmup is None or warmup.done):
+        return Stage.PAUSED, None
     if warmup is None:
         return Stage.QUEUED, None
     if warmup.phase == "Pending" and is_unplaced(warmup):
@@ -257,6 +263,8 @@ def _lock(workflow: Workflow) -> str:
 def _detail(workflow: Workflow, settings: Settings, stage: Stage, node: Node | None) -> str:
     if stage is Stage.QUEUED:
         return workflow.message
+    if stage is Stage.UNSEEN:
+        return workflow.hidden
     if stage is Stage.FINISHING and isinstance(results_of(workflow, settings), NoResults):
         words = [cause_of(workflow, settings), "" if reach_of(workflow, settings) is Reach.TESTS else "no test ran"]
         return "; ".join(word for word in words if word)

@@ -81,6 +81,10 @@ class Resources(Wire, frozen=True):
                 return whole(amounts[resource])
         return 0
 
+    def names(self) -> set[str]:
+        """Of all resources that are asked for."""
+        return {*(self.requests or {}), *(self.limits or {})}
+
 
 class Container(Wire, frozen=True):
     name: str = ""
@@ -190,6 +194,12 @@ class Pod(Wire, frozen=True):
                 peak = max(peak, beside + container.ask(resource))
         return max(peak, beside + sum(container.ask(resource) for container in spec.containers or []))
 
+    def slices(self) -> set[str]:
+        """Names of the parts of a GPU that it asks for."""
+        spec = self.spec or PodSpec()
+        containers = [*(spec.init_containers or []), *(spec.containers or [])]
+        return {name for each in containers if each.resources for name in each.resources.names() if is_slice(name)}
+
 
 # events
 
@@ -264,6 +274,11 @@ def newest_first(events: list[KubeEvent]) -> list[KubeEvent]:
 class ConfigMap(Wire, frozen=True):
     metadata: Meta
     data: dict[str, str] | None = None
+
+
+def is_slice(resource: str) -> bool:
+    """A part of a GPU under a name of its own, `nvidia.com/mig-1g.10gb` (NVIDIA device plugin, strategy `mixed`)."""
+    return resource.startswith("nvidia.com/mig-")
 
 
 _SUFFIXES = {"m": Decimal("0.001"), "k": Decimal(1000), "M": Decimal(10) ** 6, "Ki": Decimal(1024)}

@@ -247,7 +247,8 @@ def _amounts(text: str) -> dict[str, str]:
 
 _RANK = {cause: rank for rank, cause in enumerate(Cause)}
 
-_PREFIX = re.compile(r"^(?:Unschedulable|FailedScheduling|SchedulerError): ")
+_PREFIX = re.compile(r"^(?:(?:Unschedulable|FailedScheduling|SchedulerError|\(combined from similar events\)): )+")
+"""What others put in front: Argo and clients a reason, recorders a remark on many alike (events_cache.go)."""
 _NODES = re.compile(r"^\d+/(?P<total>\d+) nodes are available:? ?(?P<rest>.*)$")
 _OLD_NODES = re.compile(r"^No nodes are available that match all of the (?:following )?predicates:+ ?(?P<rest>.*)$")
 _OLD_ITEM = re.compile(r"(?P<reason>[^\s,()][^,()]*?) \((?P<count>\d+)\)")
@@ -284,6 +285,7 @@ _TAINTS = {
     "node.kubernetes.io/network-unavailable": Cause.STARTING,
     "node.cloudprovider.kubernetes.io/uninitialized": Cause.STARTING,
     "node.cloudprovider.kubernetes.io/shutdown": Cause.LEAVING,
+    "node.kubernetes.io/out-of-service": Cause.LEAVING,
     "karpenter.sh/unregistered": Cause.STARTING,
     "karpenter.sh/disrupted": Cause.LEAVING,
     "ToBeDeletedByClusterAutoscaler": Cause.LEAVING,

@@ -9,7 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bot.core.kube import Condition, KubeEvent, Meta, Node, Pod, PodSpec, PodStatus, Taint, Toleration, whole
+from bot.core.kube import (
+    Condition,
+    KubeEvent,
+    Meta,
+    Node,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Quantity,
+    Taint,
+    Toleration,
+    is_slice,
+    whole,
+)
 from bot.core.scheduling import Cause, taint_cause
 from bot.core.settings import Settings
 from bot.core.workflow import instant
@@ -66,7 +79,7 @@ class PoolNode:
     state: NodeState
     gpus: int
     shared: bool
-    """Its GPUs are time-sliced: several pods count one each and share a card."""
+    """Its GPUs are time-sliced or cut up: several pods count one each and share a card."""
     taints: tuple[Taint, ...]
     """Those that are somebody's will and no state of the node."""
     created: float | None
@@ -207,13 +220,14 @@ def pool_node(node: Node, settings: Settings) -> PoolNode:
     taints = (node.spec.taints if node.spec else None) or []
     blocking = [taint for taint in taints if taint.effect != "PreferNoSchedule"]
     gpus = sum(_allocatable(node, resource) for resource in settings.gpu_resources)
+    slices = sum(_allocatable(node, name) for name in _amounts(node) if is_slice(name))
     return PoolNode(
         metadata=_brief(node.metadata),
         pool=labels.get(settings.pool_label, ""),
         group=labels.get(settings.pool_id_label, ""),
-        state=_node_state(node, {taint_cause(taint.key) for taint in blocking}, gpus),
-        gpus=gpus,
-        shared=labels.get(SHARING_LABEL, "none") not in {"none", ""},
+        state=_node_state(node, {taint_cause(taint.key) for taint in blocking}, gpus + slices),
+        gpus=gpus + slices,
+        shared=bool(slices) or labels.get(SHARING_LABEL, "none") not in {"none", ""},
         taints=tuple(taint for taint in blocking if taint_cause(taint.key) is Cause.TAINT),
         created=_seconds(node.metadata.creation_timestamp),
         ready_at=_ready_at(node),
@@ -226,8 +240,11 @@ def _ready_at(node: Node) -> float | None:
 
 
 def _allocatable(node: Node, resource: str) -> int:
-    amounts = (node.status.allocatable if node.status else None) or {}
-    return whole(amounts.get(resource, 0))
+    return whole(_amounts(node).get(resource, 0))
+
+
+def _amounts(node: Node) -> dict[str, Quantity]:
+    return (node.status.allocatable if node.status else None) or {}
 
 
 def _node_state(node: Node, causes: set[Cause], gpus: int) -> NodeState:
@@ -248,7 +265,7 @@ def _node_state(node: Node, causes: set[Cause], gpus: int) -> NodeState:
 
 def gpu_pod(pod: Pod, settings: Settings) -> GpuPod | None:
     """What is kept of a pod; None for one that asks for no GPU."""
-    gpus = sum(pod.ask(resource) for resource in settings.gpu_resources)
+    gpus = sum(pod.ask(resource) for resource in [*settings.gpu_resources, *pod.slices()])
     if not gpus:
         return None
     spec, status = pod.spec or PodSpec(), pod.status or PodStatus()

@@ -123,11 +123,13 @@ def test_node(workflow: Workflow, settings: Settings) -> Node | None:
 
 def results_of(workflow: Workflow, settings: Settings) -> Results | NoResults:
     """The results document of this attempt, from its node; `status.outputs` would survive a retry."""
-    if workflow.offloaded:
-        return NoResults("Argo keeps this run's nodes in its own database, out of my reach")
+    if workflow.hidden:
+        return NoResults(workflow.hidden)
     node = test_node(workflow, settings)
     if node is None or reach_of(workflow, settings) is not Reach.TESTS:
         return NoResults("no test ran")
+    if node.from_cache:
+        return NoResults("no test ran: Argo took the outputs of an earlier run from its cache")
     for parameter in (node.outputs.parameters if node.outputs else None) or []:
         if parameter.name == settings.steps.results:
             return read_results(parameter.text)
@@ -143,7 +145,7 @@ def reach_of(workflow: Workflow, settings: Settings) -> Reach:
     """How far this attempt got."""
     node = test_node(workflow, settings)
     skipped = node is None or node.phase in {"Omitted", "Skipped"} or (workflow.ended and node.phase == "Pending")
-    if workflow.offloaded or not skipped:
+    if workflow.hidden or not skipped:
         return Reach.TESTS
     pods = [node for node in workflow.nodes.values() if node.type == "Pod" and not node.is_exit]
     return Reach.WARM_UP if any(not _never_created(node) for node in pods) else Reach.QUEUE
@@ -158,7 +160,7 @@ def exit_step_said(workflow: Workflow, settings: Settings) -> str:
     """Whether the exit step spoke for itself: yes, no or unknown. One that never began said nothing."""
     exits = [node for node in workflow.nodes.values() if node.is_exit and node.display_name.endswith(".onExit")]
     if not exits:
-        return "unknown" if workflow.offloaded else "no"
+        return "unknown" if workflow.hidden else "no"
     said = [
         p.text
         for n in exits

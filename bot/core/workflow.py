@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
@@ -17,6 +18,7 @@ _BELOW_EXIT = re.compile(r"\.(?:onExit|hooks\.[^.\[(]+)(?=$|[.\[(])")
 """In a node's name: it is an exit handler or a hook, or a part of one."""
 
 Scalar = str | int | float | bool | None
+Nested = list[Any] | dict[str, Any]
 
 TERMINAL = frozenset({"Succeeded", "Failed", "Error"})
 """Phases that end an attempt (workflow_phase.go); `argo retry` leaves them again."""
@@ -24,6 +26,8 @@ TERMINAL = frozenset({"Succeeded", "Failed", "Error"})
 TEMPLATE_LABEL = "workflows.argoproj.io/workflow-template"
 CRON_LABEL = "workflows.argoproj.io/cron-workflow"
 CREATOR_LABEL = "workflows.argoproj.io/creator-preferred-username"
+STOPPED_LABEL = "cronworkflows.argoproj.io/completed"
+USED_ANNOTATION = "cronworkflows.argoproj.io/last-used-schedule"
 
 
 def instant(text: str | None) -> datetime | None:
@@ -43,17 +47,19 @@ class Wire(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class Parameter(Wire, frozen=True):
-    name: str
-    value: Scalar = None  # minimal CRDs let numbers and booleans through
+    name: str = ""
+    value: Scalar | Nested = None  # minimal CRDs let everything through
 
     @property
     def text(self) -> str | None:
-        """The value as Argo substitutes it; None where there is none."""
+        """The value as Argo substitutes it (anystring.go): of a list or a mapping nothing; None where there is none."""
         if self.value is None or isinstance(self.value, str):
             return self.value
         if isinstance(self.value, bool):
             return str(self.value).lower()
-        return str(self.value)
+        if isinstance(self.value, float) and self.value.is_integer():
+            return str(int(self.value))
+        return "" if isinstance(self.value, list | dict) else str(self.value)
 
 
 class Parameters(Wire, frozen=True):
@@ -70,6 +76,10 @@ class Outputs(Wire, frozen=True):
 class NodeFlag(Wire, frozen=True):
     hooked: bool = False
     retried: bool = False
+
+
+class Memoization(Wire, frozen=True):
+    hit: bool = False
 
 
 class TemplateRef(Wire, frozen=True):
@@ -96,6 +106,7 @@ class Node(Wire, frozen=True):
     outputs: Outputs | None = None
     children: list[str] | None = None
     node_flag: NodeFlag | None = None
+    memoization_status: Memoization | None = None
     host_node_name: str = ""  # of the pod's node, "" until it has one
 
     @property
@@ -108,6 +119,11 @@ class Node(Wire, frozen=True):
         """Exit handlers and hooks, with what is below, are neither tests nor steps (types.go, IsExitNode)."""
         hooked = self.node_flag is not None and self.node_flag.hooked
         return hooked or self.display_name.endswith(".onExit") or _BELOW_EXIT.search(self.name) is not None
+
+    @property
+    def from_cache(self) -> bool:
+        """Nothing ran: its outputs are those of an earlier run (operator.go, memoize)."""
+        return self.memoization_status is not None and self.memoization_status.hit
 
     @property
     def done(self) -> bool:
@@ -239,9 +255,23 @@ class Workflow(Wire, frozen=True):
         return (self.status.nodes if self.status else None) or {}
 
     @property
-    def offloaded(self) -> bool:
-        """The nodes are in Argo's database, out of our reach (hydrator.go)."""
-        return bool(self.status and self.status.offload_node_status_version and not self.status.nodes)
+    def hidden(self) -> str:
+        """Why the nodes are out of our reach, "" where they are not (hydrator.go; packer.go)."""
+        if self.status is None or self.status.nodes:
+            return ""
+        if self.status.offload_node_status_version:
+            return "Argo keeps this run's nodes in its own database, out of my reach"
+        return "Argo packed this run's nodes in a way that I can't read" if self.status.compressed_nodes else ""
+
+    @property
+    def terminated(self) -> bool:
+        """Told to end at once. A `Stop` does not end a run that is in the queue (operator.go)."""
+        return self.spec.shutdown == "Terminate"
+
+    @property
+    def suspended(self) -> bool:
+        """Argo makes no new pods until somebody resumes it (util.go, IsWorkflowSuspended)."""
+        return bool(self.spec.suspend) or any(n.type == "Suspend" and n.phase == "Running" for n in self.nodes.values())
 
     @property
     def waiting(self) -> list[Waiting]:
@@ -277,6 +307,8 @@ class CronSpec(Wire, frozen=True):
     schedule: str | None = None  # Argo up to 3.7
     schedules: list[str] | None = None  # Argo from 3.6
     timezone: str | None = None
+    when: str | None = None  # from 3.6: a due time starts something only where this holds
+    starting_deadline_seconds: int | None = None
     workflow_spec: Spec = Spec()
 
 
@@ -321,8 +353,17 @@ class CronWorkflow(Wire, frozen=True):
 
     @property
     def stopped(self) -> bool:
-        """A stop strategy ended it for good: un-suspending alone starts nothing."""
-        return bool(self.status and self.status.phase == "Stopped")
+        """A stop strategy ended it for good: un-suspending alone starts nothing.
+
+        Argo looks at the label (cron/controller.go, isCompleted) and at the phase (cron/operator.go): either is enough.
+        """
+        labelled = (self.metadata.labels or {}).get(STOPPED_LABEL) == "true"
+        return labelled or bool(self.status and self.status.phase == "Stopped")
+
+    @property
+    def in_both_fields(self) -> bool:
+        """Argo 3.6 and 3.7 take it for invalid (validate.go), 4.0 reads `schedules` alone."""
+        return bool(self.spec.schedule) and bool(self.spec.schedules)
 
 
 class CronWorkflowList(Wire, frozen=True):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from bot.clients.errors import WireError
 from bot.clients.kube import Kube
 from bot.core.effects import SetSuspend
 from bot.core.events import EffectDone, EffectFailed
-from bot.core.workflow import CronWorkflow
+from bot.core.packed import read_cron
 from bot.sinks.trouble import failure
 from bot.sinks.workflows import API
 
@@ -33,7 +31,7 @@ class CronWorkflowSink:
         except WireError as error:
             lost = error
         try:
-            found = msgspec.json.decode(await self._kube.read(path), type=CronWorkflow)
+            found = read_cron(await self._kube.read(path))
         except WireError as error:
             return failure(effect.id, lost or error)
         if lost is not None and found.suspended is not effect.suspend:

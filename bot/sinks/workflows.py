@@ -11,7 +11,8 @@ from bot.clients.kube import Kube
 from bot.core.effects import PatchWorkflow, SubmitWorkflow
 from bot.core.events import EffectDone, EffectFailed, Trouble
 from bot.core.memory import FINALIZER, REQUEST_ANNOTATION, read_request
-from bot.core.workflow import TEMPLATE_LABEL, Workflow
+from bot.core.packed import read_workflow
+from bot.core.workflow import TEMPLATE_LABEL
 from bot.sinks.trouble import failure
 
 API = "/apis/argoproj.io/v1alpha1"
@@ -27,7 +28,7 @@ class WorkflowSink:
         """Create the run. A name that is taken, or an answer that never came, is settled by reading the object."""
         path = f"{API}/namespaces/{effect.namespace}/workflows"
         try:
-            return EffectDone(effect.id, _decode(await self._kube.create(path, manifest(effect))))
+            return EffectDone(effect.id, read_workflow(await self._kube.create(path, manifest(effect))))
         except (Conflict, Unreachable, ServerFault) as error:
             if isinstance(error, Unreachable) and not error.uncertain:
                 return failure(effect.id, error)
@@ -37,7 +38,7 @@ class WorkflowSink:
 
     async def _settle(self, effect: SubmitWorkflow, path: str, error: WireError) -> EffectDone | EffectFailed:
         try:
-            found = _decode(await self._kube.read(path))
+            found = read_workflow(await self._kube.read(path))
         except NotFound:
             return EffectFailed(effect.id, Trouble.BUSY, error.reason, retry_after=error.retry_after)
         except WireError as second:
@@ -51,7 +52,7 @@ class WorkflowSink:
         """Apply one JSON patch. A refused test and a lost answer both end in reading the object as it is now."""
         path = f"{API}/namespaces/{effect.namespace}/workflows/{effect.name}"
         try:
-            return EffectDone(effect.id, _decode(await self._kube.patch(path, effect.patch)))
+            return EffectDone(effect.id, read_workflow(await self._kube.patch(path, effect.patch)))
         except (Invalid, Conflict) as error:
             return await self._latest(effect.id, path, error)
         except (Unreachable, ServerFault) as error:
@@ -63,7 +64,7 @@ class WorkflowSink:
 
     async def _latest(self, effect_id: str, path: str, error: WireError) -> EffectDone | EffectFailed:
         try:
-            latest = _decode(await self._kube.read(path))
+            latest = read_workflow(await self._kube.read(path))
         except WireError as second:
             return failure(effect_id, second)
         return EffectFailed(effect_id, Trouble.CONFLICT, error.reason, latest=latest, retry_after=error.retry_after)
@@ -90,10 +91,3 @@ def manifest(effect: SubmitWorkflow) -> dict[str, Any]:
             **({"priority": effect.priority} if effect.priority else {}),
         },
     }
-
-
-def _decode(body: bytes) -> Workflow:
-    return _DECODER.decode(body)
-
-
-_DECODER = msgspec.json.Decoder(Workflow)

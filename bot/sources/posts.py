@@ -8,7 +8,6 @@ look away and never one to trust (app/post.go). Edits are no commands: only what
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 from bot.core.commands.gputest import SPEC
 from bot.core.commands.grammar import UNSEEN
 from bot.core.events import CommandTyped
+from bot.core.nesting import loads
 
 DIRECT = "D"
 """Type of a channel of two."""
@@ -50,7 +50,7 @@ def to_event(event: str, data: Any, me: Me, triggers: Collection[str]) -> Posted
     if event != "posted" or not isinstance(data, dict):
         return None
     try:
-        post = json.loads(data["post"])
+        post = loads(data["post"])
     except (KeyError, TypeError, ValueError):
         return None
     if not isinstance(post, dict):
@@ -98,9 +98,10 @@ def addressed(message: str, name: str, *, direct: bool) -> str | None:
     """What was said to us, without our name; None for what was not said to us.
 
     A name ends where the server ends it: `@gputest:` and `@gputest.` are us, `@gputest-2` and `@gputest.x` are not.
+    Signs of other scripts have no space behind them.
     """
     text = UNSEEN.sub("", message).strip()
-    found = re.match(rf"(?i)@{re.escape(name)}(?![\w-]|[.]+[\w-])[.:,;!?]*(?=\s|$)", text)
+    found = re.match(rf"(?i)@{re.escape(name)}(?![\w-]|[.]+[\w-])(?:[.:,;!?]*(?=\s|$)|[：，；！？、،؛؟—–]+)", text)
     if found:
         return text[found.end() :].strip()
     return text if direct else None

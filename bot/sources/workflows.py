@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import gzip
-import zlib
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
 from functools import partial
 
 import msgspec
 
+from bot.clients.errors import NotFound
 from bot.clients.kube import Kube
 from bot.clients.kube_watch import Encoded, Listed, Seen, Watch
 from bot.core.events import (
@@ -24,10 +22,14 @@ from bot.core.events import (
     WorkflowsSeen,
 )
 from bot.core.memory import FINALIZER
-from bot.core.workflow import CronWorkflow, Node, Workflow
+from bot.core.packed import read_cron, read_workflow
+from bot.core.workflow import CronWorkflow, Workflow
 from bot.metrics import Metrics
 
 API = "/apis/argoproj.io/v1alpha1"
+
+READERS = 10
+"""Runs that are read at the same time."""
 
 Put = Callable[[Event], None]
 Trouble = Callable[[str], None]
@@ -51,17 +53,41 @@ async def watch_workflows(
         put(workflow_event(seen))
 
 
+async def look_again(kube: Kube, held: Iterable[Workflow], put: Put) -> None:
+    """Read runs anew and hand on how they are now, or that they are gone: the watch may be behind.
+
+    Raises:
+        WireError: as `errors` has them; then nothing was handed on.
+    """
+    readers = asyncio.Semaphore(READERS)
+
+    async def read(workflow: Workflow) -> Event:
+        meta = workflow.metadata
+        path = f"{API}/namespaces/{meta.namespace}/workflows/{meta.name}"
+        async with readers:
+            try:
+                found = read_workflow(await kube.read(path))
+            except NotFound:
+                return WorkflowDeleted(workflow)
+            except msgspec.MsgspecError:
+                found = workflow  # the watch has reported it
+        return WorkflowsSeen((found,)) if found.metadata.uid == meta.uid else WorkflowDeleted(workflow)
+
+    for event in await asyncio.gather(*(read(workflow) for workflow in held)):
+        put(event)
+
+
 async def watch_crons(kube: Kube, metrics: Metrics, namespace: str, put: Put, trouble: Trouble) -> None:
     """Hand on every CronWorkflow of the namespace, for ever."""
     path = f"{API}/namespaces/{namespace}/cronworkflows"
-    async for seen in Watch(kube, metrics, path, _CRON.decode, on_trouble=trouble).events():
+    async for seen in Watch(kube, metrics, path, read_cron, on_trouble=trouble).events():
         put(cron_event(seen))
 
 
 async def held_workflows(kube: Kube, metrics: Metrics, namespace: str) -> AsyncIterator[Workflow]:
     """Every Workflow that carries our finalizer now, listed once."""
     path = f"{API}/namespaces/{namespace}/workflows"
-    listed = await Watch(kube, metrics, path, decode_workflow, on_trouble=lambda _: None).list_once()
+    listed = await Watch(kube, metrics, path, read_workflow, on_trouble=lambda _: None).list_once()
     for workflow in listed.items:
         if FINALIZER in workflow.finalizers:
             yield workflow
@@ -83,27 +109,5 @@ def cron_event(seen: Listed[CronWorkflow] | Seen[CronWorkflow]) -> Event:
 
 def decode_run(raw: Encoded, template: str) -> Workflow | None:
     """A Workflow from its bytes, None for one of another template."""
-    workflow = decode_workflow(raw)
+    workflow = read_workflow(raw)
     return workflow if workflow.template == template else None
-
-
-def decode_workflow(raw: Encoded) -> Workflow:
-    """A Workflow from its bytes, with its nodes unpacked where Argo packed them.
-
-    A large status is kept as base64 of gzip of the nodes' JSON (packer.go). Other compressions (4.1 can be told to
-    use them) stay unread, and the run's results are then said to be unknown.
-    """
-    workflow = _WORKFLOW.decode(raw)
-    status = workflow.status
-    if status is None or not status.compressed_nodes or status.nodes:
-        return workflow
-    try:
-        nodes = _NODES.decode(gzip.decompress(base64.b64decode(status.compressed_nodes)))
-    except (OSError, EOFError, zlib.error, binascii.Error, msgspec.MsgspecError):
-        return workflow
-    return msgspec.structs.replace(workflow, status=msgspec.structs.replace(status, nodes=nodes))
-
-
-_WORKFLOW = msgspec.json.Decoder(Workflow)
-_CRON = msgspec.json.Decoder(CronWorkflow)
-_NODES = msgspec.json.Decoder(dict[str, Node])

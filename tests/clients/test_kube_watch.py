@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from bot.clients.errors import Conflict, Gone, NotFound, ServerFault
+from bot.clients.errors import Conflict, Gone, NotFound, ServerFault, WireError
 from bot.clients.kube import READ_TRIES, Kube
 from bot.clients.kube_watch import Backoff, Listed, Seen, Selection, Watch
+from bot.core.packed import read_workflow
 from bot.core.workflow import Workflow
 from bot.metrics import Metrics
-from bot.sources.workflows import decode_workflow
 from tests.clients.wire import CASES, Reply, Wire, replies_of, wire
 
 PATH = "/apis/argoproj.io/v1alpha1/namespaces/ml-ci/workflows"
@@ -49,7 +50,7 @@ async def watching(*replies: Reply) -> AsyncIterator[tuple[Wire, Any, list[str]]
             kube,
             metrics,
             PATH,
-            decode_workflow,
+            read_workflow,
             on_trouble=complaints.append,
             selection=Selection(backoff=Backoff(0.001, 0.01)),
         )
@@ -129,8 +130,10 @@ async def test_a_character_cut_in_two_is_whole_and_half_a_line_is_dropped() -> N
         Reply(
             chunks=[b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n']
         ),
+        Reply(chunks=[b'{"type":"ERROR","object":{"kind":"Status","reason":"Gone","message":"too old"}}\n']),
+        Reply(chunks=[b'{"kind":"Status","status":"Failure","reason":"Expired","message":"too old","code":410}\n']),
     ],
-    ids=["as a status", "as an event"],
+    ids=["as a status", "as an event", "without its code", "without the event around it"],
 )
 async def test_a_lost_place_is_a_new_list(gone: Reply) -> None:
     """410 in either form: list again, and let the reader compare."""
@@ -193,6 +196,119 @@ async def test_an_error_event_other_than_410_is_told_and_survived() -> None:
 
     assert "a" == seen[-1].object.metadata.name
     assert ["the watch reported: etcd is away"] == complaints
+
+
+async def test_an_object_nested_without_end_hides_no_other() -> None:
+    """Whoever may create Workflows may store one: in a list and in a watch it is read but for what lies too deep."""
+    deep = b'"spec":{"templates":' + b"[" * 5000 + b"]" * 5000 + b"}"
+    listed = (
+        b'{"metadata":{"resourceVersion":"4"},"items":[{"metadata":{"name":"d"},'
+        + deep
+        + b'},{"metadata":{"name":"a"}}]}'
+    )
+    seen_later = b'{"type":"ADDED","object":{"metadata":{"name":"e","resourceVersion":"5"},' + deep + b"}}\n"
+    async with watching(Reply(chunks=[listed]), Reply(chunks=[seen_later + event("ADDED", "b", "8")])) as (
+        script,
+        events,
+        complaints,
+    ):
+        seen = await until_waiting(script, events)
+
+    assert ["d", "a"] == names(seen[0])
+    assert ["e", "b"] == [s.object.metadata.name for s in seen[1:]]
+    assert [] == complaints
+
+
+FAILURE = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"etcd is away","code":500}'
+
+
+@pytest.mark.parametrize("body", [FAILURE, b'{"metadata":{},"items":[]}'])
+async def test_an_error_in_a_200_is_no_empty_list(body: bytes) -> None:
+    """Read as one, every run would be gone. A list says of which moment it is."""
+    async with watching(*[Reply(chunks=[body])] * READ_TRIES, page("a")) as (script, events, complaints):
+        seen = await until_waiting(script, events)
+
+    assert [["a"]] == [names(s) for s in seen if isinstance(s, Listed)]
+    assert complaints
+
+
+async def test_an_error_in_a_200_is_no_answer_to_a_write() -> None:
+    """It is taken for what it says, not for an object without a name; one that succeeded is an answer."""
+    found = b'{"kind":"Workflow","metadata":{"name":"a"},"status":{"message":"\\"Failure\\" "Failure""}}'
+    gone = b'{"kind":"Status","status":"Failure","reason":"NotFound","message":"no such object","code":404}'
+    nameless, success = b'{"kind":"Status","status":"Failure"}', b'{"kind":"Status","status":"Success"}'
+    bodies = [gone, nameless, success, found, b'{"kind":["Failure"]']
+    async with wire(*[Reply(chunks=[body]) for body in bodies]) as script:
+        kube = await Kube.connect(Metrics(), url=script.url, token="t", first_wait=0.001)
+        try:
+            with pytest.raises(NotFound, match="no such object"):
+                await kube.patch(f"{PATH}/a", {})
+            with pytest.raises(ServerFault, match="no more than that"):
+                await kube.patch(f"{PATH}/a", {})
+            for body in bodies[2:]:
+                assert body == await kube.patch(f"{PATH}/a", {})
+        finally:
+            await kube.close()
+
+
+async def test_an_object_of_a_list_that_cannot_be_read_is_there_all_the_same() -> None:
+    """Left out and told, but not taken for gone."""
+    items = [{"metadata": {"uid": "u1"}}, {"metadata": {"uid": "u2"}, "status": {"phase": 5}}, {"metadata": 7}]
+    body = json.dumps({"metadata": {"resourceVersion": "4"}, "items": items}).encode()
+    async with watching(Reply(chunks=[body])) as (script, events, complaints):
+        seen = await until_waiting(script, events)
+
+    assert [{"u1", "u2"}] == [s.uids for s in seen]
+    assert 1 == len(seen[0].items)
+    assert 2 == len(complaints)
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+async def test_bodies_may_be_compressed_and_lines_long(coding: str) -> None:
+    """Servers compress lists from 128 KiB on; a line of a watch may be longer than any buffer."""
+    listed, line = page("a").chunks[0], event("ADDED", "x" * 2_000_000, "8").replace(b"\n", b"\r\n")
+    if coding == "gzip":
+        listed, line = gzip.compress(listed), gzip.compress(line)
+    parts = [line[at : at + 50_000] for at in range(0, len(line), 50_000)]
+    headers = {"Content-Encoding": coding}
+    async with watching(Reply(chunks=[listed], headers=headers), Reply(chunks=parts, headers=headers)) as (
+        script,
+        events,
+        complaints,
+    ):
+        seen = await until_waiting(script, events)
+
+    assert ["a"] == names(seen[0])
+    assert 2_000_000 == len(seen[1].object.metadata.name)
+    assert "resourceVersion=8" in script.requests[2]
+    assert [] == complaints
+
+
+async def test_a_watch_that_brings_no_events_is_told_and_survived() -> None:
+    """JSON of something else."""
+    async with watching(
+        page("a"), Reply(chunks=[b'{"hello":"world"}\n']), Reply(chunks=[event("ADDED", "b", "8")])
+    ) as (
+        script,
+        events,
+        complaints,
+    ):
+        seen = await until_waiting(script, events)
+
+    assert "b" == seen[-1].object.metadata.name
+    assert ["the watch brought what is no event"] == complaints
+
+
+async def test_an_error_event_says_how_long_to_wait() -> None:
+    """The server sheds load: at once is too soon; the wait has its limit."""
+    busy = json.dumps({"kind": "Status", "code": 429, "message": "busy", "details": {"retryAfterSeconds": 7}})
+    long = json.dumps({"kind": "Status", "code": 429, "message": "busy", "details": {"retryAfterSeconds": 99_999}})
+    watch = Watch(cast("Kube", None), Metrics(), PATH, read_workflow, on_trouble=print)
+
+    for status, seconds in ((busy, 7), (long, 300)):
+        with pytest.raises(WireError) as told:
+            watch.of_line(f'{{"type":"ERROR","object":{status}}}'.encode())
+        assert seconds == told.value.retry_after
 
 
 async def test_an_object_that_cannot_be_read_stops_no_other() -> None:

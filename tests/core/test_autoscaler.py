@@ -259,6 +259,32 @@ def test_groups_without_a_cluster_are_kept() -> None:
     assert ("a", 1) == (status.groups[0].name, status.groups[0].ready)
 
 
+@pytest.mark.parametrize("rest", ["", "\n", "\\nCluster-wide:\\n  Health: Healthy (ready=1)\\n"])
+def test_a_text_of_one_line_is_not_an_autoscaler_that_starts(rest: str) -> None:
+    """Cut off after its head, or with its line breaks lost on the way: nothing is known."""
+    status = read_status(f"Cluster-autoscaler status at 2026-03-02 10:00:00 +0000 UTC:{rest}")
+
+    assert status.running
+    assert "it breaks off before its first part" == status.problem
+
+
+def test_a_text_of_another_system_is_read_the_same() -> None:
+    """Line ends of Windows, a mark at the start, blank lines before it."""
+    text = text_of("autoscaler/text_two_groups_growing") or ""
+
+    assert read_status(text).groups == read_status("\n" + text.replace("\n", "\r\n")).groups
+    assert status_of("b01").groups == read_status("\ufeff" + (text_of("b01") or "").replace("\n", "\r\n")).groups
+
+
+def test_a_group_without_its_target_grows_where_it_says_so() -> None:
+    """Left out where it is none: what is not said stays unknown."""
+    (group,) = read_status(
+        "autoscalerStatus: Running\nnodeGroups:\n- name: a\n  health: {status: Healthy}\n  scaleUp: {status: InProgress}"
+    ).groups
+
+    assert (None, None, True) == (group.target, group.registered, group.growing)
+
+
 def test_a_text_without_end_is_not_read() -> None:
     """A megabyte of it would hold up everybody else."""
     assert "it has 400001 characters" == read_status("x" * (autoscaler.MAX_TEXT + 1)).problem
@@ -314,6 +340,10 @@ def test_when_it_was_written() -> None:
         ),
         ("GCE quota exceeded. Pod is at risk of not being scheduled.", "", ErrorKind.QUOTA, "GCE quota exceeded"),
         ("IP space exhausted", "", ErrorKind.ADDRESSES, "IP space exhausted"),
+        ("no servers available for L4-1-24G", "outOfResource", ErrorKind.STOCK, "no servers available for L4-1-24G"),
+        ("UnfulfillableCapacity: Unable to fulfill capacity", "", ErrorKind.STOCK, None),
+        ("Max spot instance count exceeded", "MaxSpotInstanceCountExceeded", ErrorKind.QUOTA, None),
+        ("rpc error: code = Unavailable desc = try later", "cloudProviderError", ErrorKind.OTHER, None),
         ("403 forbidden: insufficient permissions", "", ErrorKind.RIGHTS, "403 forbidden: insufficient permissions"),
         ("Nodes failed to register within 15m0s", "", ErrorKind.TIMEOUT, "Nodes failed to register within 15m0s"),
         ("scaleway node could not be created", "creation_error", ErrorKind.OTHER, "scaleway node could not be created"),

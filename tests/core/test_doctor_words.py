@@ -221,6 +221,18 @@ THEIRS = Registered("id", "olga-id", 1, "P", "T", True, replace(WISH, url="http:
             ),
         ),
         (
+            say.cron(replace(NIGHTLY, timezone="Mars/Olympus", strange_zone=True), None),
+            "⚠️ CronWorkflow gpu-test-nightly: there is no time zone Mars/Olympus, so Argo starts nothing → name one",
+        ),
+        (
+            say.cron(replace(NIGHTLY, in_both_fields=True), None),
+            "⚠️ CronWorkflow gpu-test-nightly: Argo up to 3.7 starts nothing by both fields → keep spec.schedules alone",
+        ),
+        (
+            say.cron(replace(NIGHTLY, never=("0 2 31 2 *",)), None),
+            "⚠️ CronWorkflow gpu-test-nightly: the day of 0 2 31 2 * never comes → name another day",
+        ),
+        (
             say.cron(replace(NIGHTLY, schedules=("@every 1h",)), None),
             "✅ CronWorkflow gpu-test-nightly: @every 1h (Europe/Paris); it is on",
         ),

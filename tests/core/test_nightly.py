@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -248,6 +249,77 @@ def test_what_argo_complains_of_is_told() -> None:
     made = msgspec.json.decode(json.dumps(body), type=CronWorkflow)
 
     assert "⚠️ Argo says: cron schedule x is malformed" in answers.nightly(view(made, NOW))
+
+
+@pytest.mark.parametrize(
+    ("spec", "told", "head"),
+    [
+        ({"timezone": "Europe/Pariss"}, "⚠️ There is no time zone `Europe/Pariss`, so Argo starts nothing.", "will"),
+        (
+            {"schedules": ["CRON_TZ=UTC 0 2 * * *"]},
+            "weekdays from 0 (Sunday) to 6. Beside `timezone` it takes no `TZ=`.",
+            "will",
+        ),
+        ({"schedules": ["0 2 31 2 *"]}, "⚠️ The day of `0 2 31 2 *` never comes.", "will"),
+        (
+            {"schedule": "0 3 * * *"},
+            "⚠️ It has both `schedule` and `schedules`: Argo up to 3.7 starts nothing then",
+            "may",
+        ),
+    ],
+)
+def test_a_schedule_that_starts_nothing_is_no_success(spec: dict[str, object], told: str, head: str) -> None:
+    """Argo says nothing of most of these: no time is promised, and switching it on is not reported as done."""
+    state = with_crons(cron(**spec))
+    effect = switching(state, "enable")
+    (answer,) = react(state, EffectDone(effect.id, cron(suspend=False, **spec)), NOW)
+
+    assert isinstance(answer, Answer)
+    assert answer.text.startswith(f"⚠️ The flag is set, but it {head} not run.\n🌙 Nightly (gpu-test-nightly) is **on**")
+    assert told in answer.text
+    assert "next " not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({}, True),
+        ({"startingDeadlineSeconds": 0}, False),
+        ({"startingDeadlineSeconds": None}, False),
+        ({"startingDeadlineSeconds": 60}, False),  # 01:00 is over an hour ago
+        ({"lastScheduledTime": None}, False),
+        ({"lastScheduledTime": "2026-03-02T01:00:00Z"}, False),  # it was not missed
+        ({"used": "CRON_TZ=Europe/Paris 0 3 * * *"}, False),  # the schedule was changed since
+        ({"timezone": None, "used": "0 2 * * *"}, True),
+        ({"schedules": ["0 0 31 2 *"], "used": "CRON_TZ=Europe/Paris 0 0 31 2 *"}, False),
+    ],
+)
+def test_what_was_missed_is_started_at_once(more: dict[str, Any], told: bool) -> None:
+    """The night's run, where Argo is told to make up for it: nobody is surprised by a node."""
+    spec = {"schedules": ["0 2 * * *"], "timezone": "Europe/Paris", "startingDeadlineSeconds": 43200}
+    fields = {"lastScheduledTime": "2026-03-01T01:00:00Z", "used": "CRON_TZ=Europe/Paris 0 2 * * *"} | more
+    spec |= {key: fields[key] for key in fields if key not in {"used", "lastScheduledTime"}}
+    body = {
+        "metadata": {"name": "n", "annotations": {"cronworkflows.argoproj.io/last-used-schedule": fields["used"]}},
+        "spec": spec | {"suspend": True},
+        "status": {"lastScheduledTime": fields["lastScheduledTime"]},
+    }
+    off = msgspec.json.decode(json.dumps(body), type=CronWorkflow)
+    body["spec"]["suspend"] = False
+    on = msgspec.json.decode(json.dumps(body), type=CronWorkflow)
+
+    line = "A due time went by not long ago: it is started at once"
+    assert (f"{line} when it is switched on (`startingDeadlineSeconds`)." in answers.nightly(view(off, NOW))) is told
+    assert (f"{line} (`startingDeadlineSeconds`)." in answers.nightly(view(on, NOW))) is told
+
+
+def test_a_condition_on_a_due_time_is_told() -> None:
+    """What is due may start nothing all the same."""
+    made = cron(suspend=False, when="{{= cronworkflow.failed < 3 }}")
+
+    assert answers.nightly(view(made, NOW)).endswith(
+        "\nA due time starts it only where `{{= cronworkflow.failed < 3 }}` holds."
+    )
 
 
 def test_a_stop_without_failures_counts_none() -> None:

@@ -141,6 +141,21 @@ def test_what_a_pod_asks_for(spec: dict, gpus: int) -> None:
     assert gpus == msgspec.json.decode(json.dumps(body), type=Pod).ask("nvidia.com/gpu")
 
 
+def test_slices_of_a_gpu_are_demand_and_supply() -> None:
+    """Under names of their own (MIG, `mixed`): a pod that asks for two waits, a node with seven is ready and shared."""
+    asks = {"limits": {"nvidia.com/mig-1g.10gb": "2", "cpu": "4"}}
+    body = {"metadata": {"uid": "u"}, "spec": {"containers": [{"resources": asks}, {"name": "side"}]}}
+    waits = gpu_pod(msgspec.json.decode(json.dumps(body), type=Pod), SETTINGS)
+    offers = {"nvidia.com/gpu": "0", "nvidia.com/mig-1g.10gb": "7", "cpu": "60"}
+    ready = [{"type": "Ready", "status": "True"}]
+    body = {"metadata": {"name": "n"}, "status": {"allocatable": offers, "conditions": ready}}
+    has = pool_node(msgspec.json.decode(json.dumps(body), type=Node), SETTINGS)
+
+    assert waits is not None
+    assert (2, True) == (waits.gpus, waits.waits_for_node)
+    assert (7, True, NodeState.READY) == (has.gpus, has.shared, has.state)
+
+
 @pytest.mark.parametrize(
     ("quantity", "count"),
     [

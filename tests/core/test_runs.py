@@ -268,10 +268,29 @@ def test_deleted_in_the_queue_and_never_ending_is_reported_too() -> None:
     book.see(workflow_json(phase="Pending", startedAt=None))
     deleted = {"deletionTimestamp": "2026-03-02T10:06:00Z"}
     book.see(workflow_json(phase="Pending", startedAt=None, meta=deleted, spec={"shutdown": "Stop"}))
+    assert "Terminate" == book.cluster["gpu-test-k7m2"]["spec"]["shutdown"]  # a queue ignores Stop
     book.now += SETTINGS.deletion_seconds
     book.play(book.tell(Woke("run:uid-gpu-test-k7m2")))
 
     assert 1 == len(book.notices())
+    assert not book.has_finalizer()
+
+
+def test_deleted_in_the_queue_and_begun_after_all_is_said_once() -> None:
+    """Argo came back between our word that it is deleted and the release, began it and ended it."""
+    book = Playbook()
+    book.see(workflow_json(phase="Pending", startedAt=None))
+    deleted = {"deletionTimestamp": "2026-03-02T10:06:00Z"}
+    book.see(workflow_json(phase="Pending", startedAt=None, meta=deleted))
+    book.now += SETTINGS.deletion_seconds
+    (journal,) = (e for e in book.tell(Woke("run:uid-gpu-test-k7m2")) if isinstance(e, PatchWorkflow))
+    book.answer(journal)
+    kept = book.cluster["gpu-test-k7m2"]["metadata"]
+
+    book.restart()
+    book.see(workflow_json(phase="Failed", nodes=[], meta=kept, spec={"shutdown": "Terminate"}))
+
+    assert ["@olga 🚫 k7m2 cancelled before any test ran"] == book.notices()
     assert not book.has_finalizer()
 
 

@@ -68,7 +68,6 @@ def test_fields_as_argo_numbers_them(schedule: str, first: str) -> None:
         ("@monthly", "2026-04-01T00:00:00Z"),
         ("@yearly", "2027-01-01T00:00:00Z"),
         ("@annually", "2027-01-01T00:00:00Z"),
-        (" @daily ", "2026-03-03T00:00:00Z"),
     ],
 )
 def test_short_names_of_schedules(schedule: str, first: str) -> None:
@@ -77,17 +76,86 @@ def test_short_names_of_schedules(schedule: str, first: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["TZ=Europe/Paris", "CRON_TZ=Europe/Paris"])
-def test_a_zone_in_the_schedule_counts_before_that_of_the_object(prefix: str) -> None:
-    """Argo itself writes it in front."""
-    assert ["2026-03-03T01:00:00Z"] == times(f"{prefix} 0 2 * * *", 1, timezone="America/Los_Angeles")
-    assert ["2026-03-02T23:00:00Z"] == times(f"{prefix} @daily", 1)
+def test_a_zone_in_the_schedule(prefix: str) -> None:
+    """It counts where the object names none; beside `timezone`, which Argo writes in front, it is one too many."""
+    assert ["2026-03-03T01:00:00Z"] == times(f"{prefix} 0 2 * * *", 1)
+    assert ["2026-03-02T23:00:00Z"] == times(f"{prefix}  @daily ", 1)
+    assert is_schedule(f"{prefix} 0 2 * * *")
+    assert [] == times(f"{prefix} 0 2 * * *", 1, timezone="Europe/Paris")
+    assert not is_schedule(f"{prefix} 0 2 * * *", "Europe/Paris")
 
 
-@pytest.mark.parametrize("name", ["", None, "Mars/Olympus", "../etc/passwd", "/etc/localtime", "Europe", "a\0b"])
-def test_a_zone_that_is_none_is_utc(name: str | None) -> None:
-    """Whatever stands there."""
+@pytest.mark.parametrize("name", ["", None, "UTC", "Local"])
+def test_without_a_zone_it_is_utc(name: str | None) -> None:
+    """The controller's own, which is taken to be UTC."""
     assert "UTC" == zone(name).key
     assert ["2026-03-03T02:00:00Z"] == times("0 2 * * *", 1, timezone=name)
+
+
+@pytest.mark.parametrize("name", ["Mars/Olympus", "europe/pariss", "+02:00", "../etc/passwd", "/etc/localtime", "a\0b"])
+def test_a_zone_that_nobody_knows(name: str) -> None:
+    """Argo starts nothing then, so no time is promised; what has to be shown is shown in UTC."""
+    assert "UTC" == zone(name).key
+    assert [] == times("0 2 * * *", 1, timezone=name)
+    assert not is_schedule("0 2 * * *", name)
+    assert not is_schedule(f"TZ={name} 0 2 * * *")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "following"),
+    [
+        ("0 2 1-31 * 1", ["03T02:00", "04T02:00"]),  # no star on either side: all days or Mondays
+        ("0 2 15 * 0-6", ["03T02:00", "04T02:00"]),
+        ("0 2 */1 * 1", ["09T02:00", "16T02:00"]),  # a step of one keeps the star
+        ("0 2 */20 * 1", ["09T02:00", "16T02:00"]),  # the 1st and the 21st, or Mondays
+        ("0 2 *,5 * 1", ["09T02:00", "16T02:00"]),
+        ("0 2 * * */6", ["07T02:00", "08T02:00"]),
+        ("0 2 * ? 5-5/2", ["06T02:00", "13T02:00"]),
+        ("? 2 * * *", ["03T02:00", "03T02:01"]),
+        ("0,,30 2 * * 1,", ["09T02:00", "09T02:30"]),
+        ("+5 2 * * 6/2", ["07T02:05", "14T02:05"]),
+        ("*-5 2 * * *", ["03T02:00", "03T02:01"]),
+        ("TZ= 0  2\t* * *", ["03T02:00", "04T02:00"]),
+    ],
+)
+def test_fields_as_argos_parser_reads_them(schedule: str, following: list[str]) -> None:
+    """What robfig/cron 3.0.1 gave for the same text and moment; other cron libraries differ in each."""
+    assert following == [each[8:16] for each in times(schedule, 2)]
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        " @daily",
+        "@annually ",
+        "@Daily",
+        "@every 1d",
+        "0 2 1-2-3 * *",
+        "0 2/1/1 * * *",
+        "*/0 2 * * *",
+        ", 2 * * *",
+        "-5 2 * * *",
+    ],
+)
+def test_what_argos_parser_does_not_take(schedule: str) -> None:
+    """The same there: an error, or a time that never comes."""
+    assert not is_schedule(schedule)
+
+
+@pytest.mark.parametrize(
+    "schedule", ["@every 90m", "@every 1h30m", "@every .5h", "@every +1h", "@every 0", "@every 1µs"]
+)
+def test_an_interval_is_a_schedule_whose_next_time_nobody_knows(schedule: str) -> None:
+    """It counts from the controller's start."""
+    assert is_schedule(schedule, "Europe/Paris")
+    assert [] == times(schedule, timezone="Europe/Paris")
+
+
+def test_a_whole_hour_that_the_clock_leaves_out() -> None:
+    """Sixty minutes of it are left out, and the next day's first is found."""
+    before = datetime(2026, 3, 8, 9, 59, tzinfo=UTC).timestamp()
+
+    assert ["2026-03-09T09:00:00Z"] == times("* 2 * * *", 1, "America/Los_Angeles", before)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,14 @@ NO_VICTIM = "No preemption victims found for incoming pod"
 
 NODE_MESSAGES = [
     (
+        "(combined from similar events): 0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
+        "No GPU is free on any of the 3 nodes",
+    ),
+    (
+        "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/out-of-service: nodeshutdown}.",
+        "The only node does not take it: it is being removed",
+    ),
+    (
         "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
         "No GPU is free on any of the 3 nodes",
     ),

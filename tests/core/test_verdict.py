@@ -485,3 +485,71 @@ def test_a_step_that_was_left_out_is_no_test(phase: str) -> None:
     assert Verdict.UNKNOWN is outcome.verdict
     assert "the warm-up pod: no driver" == outcome.reason
     assert outcome.results is None
+
+
+def test_outputs_out_of_the_cache_are_no_pass() -> None:
+    """Argo's memoize: the node succeeds with the results of an earlier run, and nothing was tested now."""
+    hit = node("compile-and-test", "Succeeded", outputs=outputs(both()), memoizationStatus={"hit": True, "key": "k"})
+    missed = hit | {"memoizationStatus": {"hit": False}}
+    outcome = judge(workflow(phase="Succeeded", nodes=[node("gpu-warmup", "Succeeded"), hit], parameters=TWO), SETTINGS)
+
+    assert Verdict.UNKNOWN is outcome.verdict
+    assert outcome.reason.endswith("no test ran: Argo took the outputs of an earlier run from its cache")
+    assert Verdict.PASSED is judge(workflow(phase="Succeeded", nodes=[missed], parameters=TWO), SETTINGS).verdict
+
+
+def test_a_memoized_resubmit_ran_nothing() -> None:
+    """Argo keeps the old pods' nodes as skipped, with their outputs."""
+    kept = node("compile-and-test", "Skipped", type="Skipped", message="original pod: a-1", outputs=outputs(both()))
+    card = card_of(workflow(phase="Succeeded", nodes=[kept], parameters=TWO), SETTINGS)
+
+    assert render_card(card, SETTINGS).text.startswith("Nothing ran.  \nArgo says Succeeded, but no test ran  \n")
+
+
+HELD = node("approve", "Running", type="Suspend")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "spec"),
+    [
+        ([HELD], {}),
+        ([], {"suspend": True}),
+        ([node("gpu-warmup", "Succeeded"), HELD], {}),
+    ],
+)
+def test_what_somebody_has_to_resume_is_not_queued(nodes: list[dict[str, Any]], spec: dict[str, Any]) -> None:
+    """By the spec or by a step that waits for a person: no pod is made."""
+    card = card_of(workflow(phase="Running", nodes=nodes, parameters=TWO, spec=spec), SETTINGS)
+    post = render_card(card, SETTINGS)
+
+    assert Stage.PAUSED is card.stage
+    assert post.message.startswith("⏸️ **k7m2 suspended** · ")
+    assert post.text.startswith("Argo starts nothing until somebody resumes it, or its pause is over")
+
+
+def test_a_suspended_run_whose_pods_are_there_goes_on() -> None:
+    """And one that waits for a lock waits for that."""
+    testing = workflow(phase="Running", nodes=[node("compile-and-test", "Running"), HELD], spec={"suspend": True})
+    lock = {"mutex": {"waiting": [{"mutex": "foxhunt/Mutex/gpu", "holder": "foxhunt/gpu-test-aaaa"}]}}
+    waiting = workflow(phase="Pending", spec={"suspend": True}, synchronization=lock)
+    warming = workflow(phase="Running", nodes=[node("gpu-warmup", "Running", hostNodeName="n")], spec={"suspend": True})
+
+    assert [Stage.TESTING, Stage.QUEUED, Stage.WARMING] == [
+        card_of(run, SETTINGS).stage for run in (testing, waiting, warming)
+    ]
+
+
+def test_nodes_beside_the_tests_do_not_speak_for_them() -> None:
+    """A daemon that Argo leaves Running at the end, the containers of a containerSet, a step group of the same name."""
+    tests = node("compile-and-test", "Succeeded", outputs=outputs(both()), children=["id-main"])
+    beside = [
+        node("gpu-warmup", "Running", daemoned=True),
+        node("compile-and-test", "Succeeded", display_name="main", type="Container", boundaryID="id-compile-and-test"),
+        node("", "Succeeded", display_name="[0]", type="StepGroup"),
+    ]
+    oom = node("compile-and-test", "Failed", display_name="main", type="Container", message="OOMKilled (exit code 137)")
+    killed = [node("gpu-warmup", "Succeeded"), node("compile-and-test", "Failed"), oom]
+
+    for nodes in ([tests, *beside], [*beside, tests]):
+        assert Verdict.PASSED is judge(workflow(phase="Succeeded", nodes=nodes, parameters=TWO), SETTINGS).verdict
+    assert "ran out of memory" in judge(workflow(phase="Failed", nodes=killed, parameters=TWO), SETTINGS).reason

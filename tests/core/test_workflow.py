@@ -31,19 +31,35 @@ def test_an_object_of_which_nothing_is_there(body: dict[str, Any]) -> None:
     run = decoded(body)
 
     assert ("", "", "", False, "") == (run.phase, run.message, run.attempt, run.ended, run.template)
-    assert ({}, {}, [], {}, False) == (run.annotations, run.labels, run.finalizers, run.nodes, run.offloaded)
+    assert ({}, {}, [], {}, False) == (run.annotations, run.labels, run.finalizers, run.nodes, run.suspended)
     assert run.parameter("models") is None
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [("5", "5"), (5, "5"), (0.5, "0.5"), (True, "true"), (False, "false"), (None, None), ("", "")],
+    [
+        ("5", "5"),
+        (5, "5"),
+        (0.5, "0.5"),
+        (5.0, "5"),
+        (True, "true"),
+        (False, "false"),
+        (None, None),
+        ("", ""),
+        (["dqn"], ""),
+        ({"a": 1}, ""),
+    ],
 )
 def test_values_of_parameters_as_argo_substitutes_them(value: Any, text: str | None) -> None:
     """Minimal CRDs let numbers and booleans through."""
     assert text == Parameter("epochs", value).text
     assert text == decoded(
-        {"metadata": {}, "spec": {"arguments": {"parameters": [{"name": "other"}, {"name": "epochs", "value": value}]}}}
+        {
+            "metadata": {},
+            "spec": {
+                "arguments": {"parameters": [{"value": "7"}, {"name": "other"}, {"name": "epochs", "value": value}]}
+            },
+        }
     ).parameter("epochs")
 
 
@@ -58,8 +74,10 @@ def test_phases_that_end(phase: str, ended: bool) -> None:
 
 def test_nodes_out_of_reach() -> None:
     """Kept in Argo's database; not where they are here as well."""
-    assert workflow(phase="Succeeded", offloadNodeStatusVersion="fnv:1").offloaded
-    assert not workflow(phase="Succeeded", offloadNodeStatusVersion="fnv:1", nodes=[node("a", "Running")]).offloaded
+    assert "database" in workflow(phase="Succeeded", offloadNodeStatusVersion="fnv:1").hidden
+    assert "" == workflow(phase="Succeeded", offloadNodeStatusVersion="fnv:1", nodes=[node("a", "Running")]).hidden
+    assert "" == workflow(phase="Succeeded").hidden
+    assert "" == workflow().hidden
 
 
 @pytest.mark.parametrize(
@@ -118,7 +136,12 @@ def test_flags_of_a_cron_workflow() -> None:
     """Suspended by its spec, stopped by its status."""
     bare = msgspec.json.decode(b'{"metadata":{},"spec":{},"status":null}', type=CronWorkflow)
     stopped = msgspec.json.decode(b'{"metadata":{},"status":{"phase":"Stopped"}}', type=CronWorkflow)
+    labelled = msgspec.json.decode(
+        b'{"metadata":{"labels":{"cronworkflows.argoproj.io/completed":"true"}},"status":{"phase":"Active"}}',
+        type=CronWorkflow,
+    )
 
     assert (False, False) == (bare.suspended, bare.stopped)
     assert (False, True) == (stopped.suspended, stopped.stopped)
+    assert labelled.stopped
     assert cron(suspend=True).suspended

@@ -103,3 +103,39 @@ def test_a_link_error_is_a_build_that_failed(cargo_prints: Callable[[str, str], 
     assert "No test ran." in text
     assert "nvcc" not in text
     assert "0 failed" not in text
+
+
+def test_a_binary_that_is_not_loaded_never_got_to_test(cargo_prints: Callable[[str, str], Outcome]) -> None:
+    """The library that is missing is named; it is no failure of a test, and no pass."""
+    outcome = cargo_prints("cargo_crate_not_loaded.txt", '*" --nocapture ppo "*')
+    suite = outcome.suites["ppo-lib"]
+
+    assert (suite["status"], suite["passed"], suite["failed"]) == ("broken", 0, 0)
+    assert suite["reason"].startswith(
+        "a test binary did not start: error while loading shared libraries: libcudart.so.12"
+    )
+    text = said(outcome)
+    assert "❌ **ppo** 0/1 suites: ppo-lib never got to test" in text
+    assert "libcudart.so.12" in text
+
+
+def test_a_compiler_without_memory_is_a_build_that_failed(cargo_prints: Callable[[str, str], Outcome]) -> None:
+    """Not "cargo ended with 101": what killed it is told, and that no test ran."""
+    outcome = cargo_prints("cargo_compiler_killed.txt", '*" --no-run "*')
+
+    [error] = outcome.results["build"]["errors"]
+    assert error["message"] == "the compiler was killed by SIGKILL (137): out of memory?"
+    assert set(outcome.statuses().values()) == {"broken"}
+    text = said(outcome)
+    assert "the compiler was killed by SIGKILL (137): out of memory?" in text
+    assert "No test ran." in text
+
+
+def test_a_test_that_ends_its_binary_is_no_pass(cargo_prints: Callable[[str, str], Outcome]) -> None:
+    """What was counted before it counts, and the binary without a result is named."""
+    outcome = cargo_prints("cargo_test_that_exits.txt", '*" --nocapture ppo "*')
+    suite = outcome.suites["ppo-lib"]
+
+    assert (suite["status"], suite["passed"], suite["failed"]) == ("failed", 3, 0)
+    assert suite["reason"] == "tests/gpu.rs ended without a result, cargo test with 101"
+    assert "tests/gpu.rs ended without a result" in said(outcome)

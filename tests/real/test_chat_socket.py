@@ -6,6 +6,7 @@ No slash command is used here but those of the registration: everything else goe
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -23,6 +24,7 @@ import yaml
 from bot.core.asking import COMMANDS
 from bot.sinks.replies import ANSWER_KEY
 from bot.sources.cursor import KEY, parse
+from tests.contract.wire import Wire
 from tests.real.rig.launcher import BOT_NAMESPACE
 from tests.real.rig.person import BotAccount
 from tests.real.rig.ports import free_ports
@@ -200,6 +202,37 @@ async def test_typed_while_the_bot_was_down(stage: RealStage) -> None:
 
     assert len(await names(stage) - known) == 1
     assert len(await answers(stage, before)) == 1
+
+
+async def test_what_is_nested_without_end_makes_nobody_deaf(stage: RealStage) -> None:
+    """Any member may post such props, whoever may create CronWorkflows may store such a spec; both servers take them."""
+    nested = "[" * 5000 + "]" * 5000
+    held = {"apiVersion": "argoproj.io/v1alpha1", "kind": "CronWorkflow", "metadata": {"name": "nested"}}
+    cron = held | {"spec": {"suspend": True, "schedules": ["0 2 * * *"], "workflowSpec": {"deep": "DEEP"}}}
+    chat, kube = stage.anna.client, Wire.kube(stage.rig.kube.admin)
+    path = "/apis/argoproj.io/v1alpha1/namespaces/foxhunt/cronworkflows"
+    props = {"channel_id": stage.channel, "message": "deep", "props": {"x": "DEEP"}}
+    await stage.start_bot()
+
+    async def send(url: str, token: str, body: dict[str, Any]) -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        text = json.dumps(body).replace('"DEEP"', nested)
+        async with kube.session.post(url, data=text, headers=headers, ssl=False) as response:
+            answer = (await response.text()).replace(nested, "0")
+            assert response.status == 201, answer
+            return dict(json.loads(answer))
+
+    sent = await send(f"{chat.url}/api/v4/posts", chat.token, props)
+    await send(f"{kube.url}{path}", kube.token, cron)
+    try:
+        await answered(stage, await post(stage, "@gputest status"))
+        await stage.kill_bot()
+        missed = await post(stage, "@gputest status")
+        await stage.start_bot()
+        await answered(stage, missed)
+    finally:
+        await stage.rig.kube.admin.delete(f"{path}/nested")
+        await chat.delete(f"/posts/{sent['id']}")
 
 
 async def test_edited_and_deleted_while_the_bot_was_down(stage: RealStage) -> None:

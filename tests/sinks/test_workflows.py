@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
+
 import pytest
 
+from bot.clients.kube import Kube
 from bot.core.effects import PatchWorkflow, SubmitWorkflow
 from bot.core.events import EffectDone, EffectFailed, Trouble
 from bot.core.memory import FINALIZER, Memory, Request, claim_patch, read_request, write
+from bot.core.packed import read_workflow
 from bot.core.workflow import Workflow
+from bot.metrics import Metrics
+from bot.sinks.workflows import WorkflowSink
+from tests.clients.wire import Reply, wire
+from tests.phrases import node, workflow_json
 from tests.sinks.conftest import Sunk
 
 WORKFLOWS = r"/workflows"
@@ -113,11 +123,7 @@ async def test_too_many_requests_waits_as_long_as_it_is_told(sunk: Sunk) -> None
 
 def claim(sunk: Sunk) -> PatchWorkflow:
     """The claim of a run that is there."""
-    import json
-
-    from bot.sources.workflows import decode_workflow
-
-    workflow = decode_workflow(json.dumps(sunk.world.cluster.workflow("by-hand")).encode())
+    workflow = read_workflow(json.dumps(sunk.world.cluster.workflow("by-hand")).encode())
     memory = Memory(workflow.metadata.uid, "by-hand", "channel", 1.0)
     return PatchWorkflow("e1", "foxhunt", "by-hand", claim_patch(workflow, memory), "claim")
 
@@ -131,6 +137,23 @@ async def test_a_claim_adds_finalizer_and_memory(sunk: Sunk) -> None:
 
     assert isinstance(done, EffectDone)
     assert [FINALIZER] == sunk.world.cluster.workflow("by-hand")["metadata"]["finalizers"]
+
+
+async def test_the_answer_to_a_patch_has_its_nodes_unpacked() -> None:
+    """Read packed, a run that passed would be one of which nothing is known."""
+    body = workflow_json(phase="Succeeded", nodes=[node("compile-and-test", "Succeeded")])
+    nodes = json.dumps(body["status"].pop("nodes")).encode()
+    body["status"]["compressedNodes"] = base64.b64encode(gzip.compress(nodes)).decode()
+    async with wire(Reply(chunks=[json.dumps(body).encode()])) as script:
+        kube = await Kube.connect(Metrics(), url=script.url, token="t")
+        try:
+            done = await WorkflowSink(kube).patch(PatchWorkflow("e1", "foxhunt", "gpu-test-k7m2", [], "claim"))
+        finally:
+            await kube.close()
+
+    assert isinstance(done, EffectDone)
+    assert isinstance(done.value, Workflow)
+    assert ["compile-and-test"] == [each.template for each in done.value.nodes.values()]
 
 
 async def test_a_lost_race_brings_the_object_as_it_is(sunk: Sunk) -> None:

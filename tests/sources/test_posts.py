@@ -112,6 +112,14 @@ def test_the_answer_goes_into_the_thread_of_the_post() -> None:
         ("\u200b@gputest status", "status"),
         ("@gputest", ""),
         ("@gputest.", ""),
+        ("@gputest：status", "status"),
+        ("@gputest،status", "status"),
+        ("@gputest—models=all", "models=all"),
+        ("@gputest:tada: status", None),
+        ("@gputest's status", None),
+        ("> @gputest status", None),
+        ("`@gputest status`", None),
+        ("```\n@gputest status\n```", None),
         ("@gputest-2 status", None),
         ("@gputest.x status", None),
         ("@gputester status", None),
@@ -180,6 +188,15 @@ def test_a_post_read_twice_is_one_request() -> None:
 def test_frames_of_any_shape_are_survived(data: Any) -> None:
     """What is no post asks nothing."""
     assert to_event("posted", data, ME, TRIGGERS) is None
+
+
+def test_a_post_nested_without_end_is_read() -> None:
+    """Its props hold what anybody likes."""
+    text = json.dumps(post(props={"x": "DEEP"})).replace('"DEEP"', "[" * 5000 + "]" * 5000)
+    found = to_event("posted", {"channel_type": "O", "post": text}, ME, TRIGGERS)
+
+    assert found is not None
+    assert "status" == found.command.text
 
 
 def test_other_events_are_no_commands() -> None:

@@ -180,3 +180,12 @@ def test_a_form_sent_twice_is_one_request() -> None:
 
     assert once == again
     assert once != other
+
+
+@pytest.mark.parametrize("left", ["%A0", "%80%80"], ids=["no-break space", "ideographic space"])
+def test_what_is_left_of_a_wide_space(left: str) -> None:
+    """Of a wide space behind the trigger the server sends all bytes but the first."""
+    form = dict(parse_qsl(f"command=/gputest&text={left}models%3Dall"))
+
+    assert form["text"].startswith("\ufffd")
+    assert to_request(FORM | form).command.text == "models=all"

@@ -7,8 +7,9 @@
 
 Valid: `models=all epochs=5`, `models = "dqn, ppo"`, `—epochs 5`, `dqn ppo`. A keyboard's no-break spaces separate,
 its zero-width characters vanish, its curly quotes quote, its em dash is the `--` that was typed, its full-width
-letters and digits are plain ones. Dashes before anything but a known key are one minus: `all —diffusion` is
-`all -diffusion`. Invalid: `models="dqn` (the quote is never closed), `=5`, `epochs=`, `epochs= ref=main`.
+letters and the digits of every script are plain ones. Dashes before anything but a known key are one minus:
+`all —diffusion` is `all -diffusion`. Of a line that was copied, the backticks around it and the command's own name
+are no part. Invalid: `models="dqn` (the quote is never closed), `=5`, `epochs=`, `epochs= ref=main`.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _HYPHENS = dict.fromkeys(map(ord, "‐‑−"), "-")
 _QUOTES = {ord(c): '"' for c in "“”„‟«»＂"} | {ord(c): "'" for c in "‘’‚‛‹›＇`´"}
 _PLAIN = _HYPHENS | _QUOTES
 _IN_DOUBLE, _IN_SINGLE = '"[^"]*"', r"'(?:[^']|(?<=\w)'(?=\w))*'"
+_AS_CODE = re.compile(r"(`+)\s*(?P<line>[^`]*[^`\s])\s*\1")
 _QUOTED = re.compile(rf"({_IN_DOUBLE}|(?<!\w){_IN_SINGLE})")
 _BEFORE, _AFTER = re.compile(r"\s+="), re.compile(r"=\s++(?![\w-]+=)")
 _COMMA = re.compile(r"\s*,(?!\s*+[\w-]++=)\s*")
@@ -51,7 +53,8 @@ class Line:
 
 
 def normalise(text: str) -> str:
-    """The line as it was meant: plain spaces, quotes, dashes and letters."""
+    """The line as it was meant: plain spaces, quotes, dashes, letters and digits."""
+    text = "".join(str(unicodedata.decimal(c, c)) for c in text)
     text = UNSEEN.sub("", unicodedata.normalize("NFKC", text.translate(_QUOTES))).translate(_PLAIN)
     text = "".join(" " if c.isspace() or unicodedata.category(c) in {"Cc", "Cs"} else c for c in text)
     return text.strip()
@@ -66,7 +69,7 @@ def split(text: str, trigger: str, keys: Container[str] = ()) -> Line:
     """
     if len(text) > MAX_LINE:
         raise UserError(f"That line has {len(text)} characters, I read up to {MAX_LINE}.")
-    tokens = _TOKEN.findall(_tidy(normalise(text)))
+    tokens = _TOKEN.findall(_tidy(normalise(_copied(text, trigger))))
     for token in tokens:
         if token in {'"', "'"}:
             rest = _tidy(" ".join(t for t in tokens if t not in {'"', "'"}))
@@ -94,6 +97,15 @@ def split(text: str, trigger: str, keys: Container[str] = ()) -> Line:
             raise UserError(f"{_shown(key)} is given twice: {_shown(pairs[key])} and {_shown(value)}.", best)
         _put(pairs, key, value)
     return Line(tuple(w for w in words if w), pairs)
+
+
+def _copied(text: str, trigger: str) -> str:
+    """Without what came along with a line that was copied: the backticks around it, the command's own name."""
+    text = text.strip()
+    as_code = _AS_CODE.fullmatch(text)
+    text = as_code["line"] if as_code else text
+    name, _, rest = text.partition(" ")
+    return rest if name.lower() == f"/{trigger}" else text
 
 
 def _is_pair(token: str) -> bool:

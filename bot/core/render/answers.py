@@ -24,6 +24,8 @@ MAX_RUNS = 30
 
 _STAGES = {
     Stage.QUEUED: "🕓 queued",
+    Stage.PAUSED: "⏸️ suspended",
+    Stage.UNSEEN: "🔵 under way",
     Stage.WAITING: "🟡 waiting for a GPU",
     Stage.WARMING: "🟡 warming up",
     Stage.TESTING: "🔵 compiling and testing",
@@ -142,7 +144,7 @@ def nothing_to_rerun(short: str, verdict: Verdict | None) -> str:
 def run_unknown(run: str | None, known: Sequence[str], *, ended: bool = False) -> str:
     """No run of that name, for commands that need one; `ended`: one that has ended."""
     names = ", ".join(code(name, 40) for name in known[:10])
-    none = "I know none that has ended." if ended else "I know none at the moment."
+    none = "I know none that has ended." if ended else "None is under way."
     hint = f"I know {names}." if names else none
     return f"No run is called {code(run, 60)}. {hint}" if run else f"No run to do that with. {hint}"
 
@@ -219,8 +221,8 @@ def run_line(card: Card, settings: Settings) -> str:
     """One run under way."""
     since = f", since {clock(card.since, settings)}" if card.since else ""
     models = models_words(card.asked)
-    queued = queue_words(card)
-    why = queued[:1].lower() + queued[1:] or waiting_words(card.detail) or prose(card.detail, 160)
+    words = queue_words(card) or waiting_words(card.detail)
+    why = words[:1].lower() + words[1:] or prose(card.detail, 160)
     detail = f" · {why}" if why else ""
     return f"{_STAGES[card.stage]}{since}: **{prose(card.short, 40)}** · {models} · {origin_words(card.origin)}{detail}"
 
@@ -268,9 +270,18 @@ def nightly(view: NightlyView) -> str:
         )
     if not view.schedules:
         lines.append("⚠️ It has no schedule.")
-    if view.unreadable:
-        shown = ", ".join(code(s, 60) for s in view.unreadable[:MAX_NAMED])
-        lines.append(f"⚠️ Argo starts nothing by {shown}: it wants five fields, with weekdays from 0 (Sunday) to 6.")
+    lines += _no_start(view)
+    if view.catches_up and not view.dead:
+        lines.append(
+            "A due time went by not long ago: it is started at once"
+            + (
+                " (`startingDeadlineSeconds`)."
+                if view.enabled
+                else " when it is switched on (`startingDeadlineSeconds`)."
+            )
+        )
+    if view.when:
+        lines.append(f"A due time starts it only where {code(view.when, 200)} holds.")
     if view.complaint:
         lines.append(f"⚠️ Argo says: {prose(view.complaint, 300)}")
     if view.running:
@@ -285,6 +296,27 @@ def nightly(view: NightlyView) -> str:
             line = f"⚠️ {line}. Since then something else switched it {now} (GitOps?)."
         lines.append(line)
     return "\n".join(lines)
+
+
+def _no_start(view: NightlyView) -> list[str]:
+    """Why Argo starts nothing by some of its schedules, or by any."""
+    lines = []
+    if view.strange_zone:
+        lines.append(f"⚠️ There is no time zone {code(view.timezone, 60)}, so Argo starts nothing.")
+    elif view.unreadable:
+        shown = ", ".join(code(s, 60) for s in view.unreadable[:MAX_NAMED])
+        zones = " Beside `timezone` it takes no `TZ=`." if view.timezone and "TZ=" in "".join(view.unreadable) else ""
+        lines.append(
+            f"⚠️ Argo starts nothing by {shown}: it wants five fields, with weekdays from 0 (Sunday) to 6.{zones}"
+        )
+    if view.never:
+        lines.append(f"⚠️ The day of {', '.join(code(s, 60) for s in view.never[:MAX_NAMED])} never comes.")
+    if view.in_both_fields:
+        lines.append(
+            "⚠️ It has both `schedule` and `schedules`: Argo up to 3.7 starts nothing then,"
+            " from 4.0 on it reads `schedules`."
+        )
+    return lines
 
 
 def _next(view: NightlyView) -> str:
@@ -303,8 +335,8 @@ def nightly_switched(view: NightlyView, *, wanted: bool) -> str:
     if view.enabled is not wanted:
         now = "on" if view.enabled else "off"
         return f"⚠️ I set it, but read back that nightly is **{now}**. Something else sets it too (GitOps?)."
-    if wanted and (view.stopped or set(view.schedules) <= set(view.unreadable)):
-        return "⚠️ The flag is set, but it will not run.\n" + nightly(view)
+    if wanted and (view.dead or view.in_both_fields):
+        return f"⚠️ The flag is set, but it {'will' if view.dead else 'may'} not run.\n" + nightly(view)
     return f"✅ {nightly(view)}"
 
 

@@ -31,6 +31,7 @@ MAX_LINES = 40
 """Models listed one by one; more are counted."""
 
 OVER = "The tests are over, the results are being reported"
+ON_HOLD = "Argo starts nothing until somebody resumes it, or its pause is over"
 
 MAX_TESTS = 3
 """Failed tests named per model on the card; all are in the thread."""
@@ -55,6 +56,8 @@ def _running(card: Card, settings: Settings) -> Post:
             GREY,
             [queue_words(card) or _reason(card.detail), since and f"Asked {since.removeprefix('since ')}"],
         ),
+        Stage.PAUSED: ("⏸️", GREY, [ON_HOLD, since]),
+        Stage.UNSEEN: ("🔵", BLUE, [prose(card.detail, 160), since]),
         Stage.WAITING: (
             "🟡",
             edge,
@@ -70,6 +73,8 @@ def _running(card: Card, settings: Settings) -> Post:
     }[card.stage]
     verb = {
         Stage.QUEUED: "queued",
+        Stage.PAUSED: "suspended",
+        Stage.UNSEEN: "under way",
         Stage.WAITING: f"waiting for {article(card.asked.gpu)} {prose(card.asked.gpu, 40)}",
         Stage.WARMING: "warming up",
         Stage.TESTING: _testing(card.progress),
@@ -207,7 +212,7 @@ def _outcome_lines(outcome: Outcome) -> list[str]:
     if outcome.verdict is Verdict.BROKEN:
         return [*_build_lines(outcome), "No test ran."]
     if outcome.reach is not Reach.TESTS:
-        return ["Nothing ran, it was still in the queue." if outcome.reach is Reach.QUEUE else "No test ran."]
+        return ["Nothing ran." if outcome.reach is Reach.QUEUE else "No test ran."]
     failed = outcome.of(ModelStatus.FAILED)
     lines = [_failed_line(model) for model in failed[:MAX_LINES]]
     lines += [f"❌ {_suite_words(suite)}" for suite in outcome.shared_red[:MAX_LINES]]

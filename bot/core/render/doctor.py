@@ -278,6 +278,12 @@ def cron(view: NightlyView, coming: datetime | None) -> Finding:
     shown = ", ".join(view.schedules)
     if not view.schedules:
         return Finding(Mark.WORSE, what, "it has no schedule", "give it one in spec.schedules")
+    if view.strange_zone:
+        return Finding(Mark.WORSE, what, f"there is no time zone {view.timezone}, so Argo starts nothing", "name one")
+    if view.in_both_fields:
+        return Finding(Mark.WORSE, what, "Argo up to 3.7 starts nothing by both fields", "keep spec.schedules alone")
+    if view.never:
+        return Finding(Mark.WORSE, what, f"the day of {', '.join(view.never)} never comes", "name another day")
     if view.unreadable:
         todo = "write five fields, with weekdays from 0 (Sunday) to 6"
         return Finding(Mark.WORSE, what, f"Argo starts nothing by its schedule {', '.join(view.unreadable)}", todo)

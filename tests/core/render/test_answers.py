@@ -94,7 +94,7 @@ def test_what_comes_from_outside_is_harmless(text: str) -> None:
         (answers.nightly_unknown("n", listed=False), "I have just started"),
         (answers.ended_already(queued()), "**k7m2** has ended already."),
         (answers.ended_already(card_of(ended(green()), SETTINGS)), "Too late: k7m2: all 10 green."),
-        (answers.run_unknown(None, []), "No run to do that with. I know none at the moment."),
+        (answers.run_unknown(None, []), "No run to do that with. None is under way."),
         (answers.run_unknown("x", [], ended=True), "No run is called `x`. I know none that has ended."),
         (answers.run_not_found("x", []), "🤔 No run is called `x`. I know none at the moment."),
     ],
@@ -161,6 +161,8 @@ def test_a_run_without_a_time_or_a_reason() -> None:
 
     assert "🕓 queued: **k7m2** · all models · not from the chat" == answers.run_line(bare, SETTINGS)
     assert answers.run_line(waiting, SETTINGS).endswith("· not from the chat · strange words")
+    known = replace(waiting, detail="0/3 nodes are available: 3 Insufficient nvidia.com/gpu.")
+    assert answers.run_line(known, SETTINGS).endswith(" · no GPU is free on any of the 3 nodes")
 
 
 def test_lists_are_below_the_limit() -> None:

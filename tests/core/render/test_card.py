@@ -108,6 +108,9 @@ PROGRESS = Progress(
 SITUATIONS: dict[str, Card] = {
     "queued": card_of(workflow(phase="Pending", message="Waiting for a lock", meta=ANNA), SETTINGS),
     "queued_without_a_word": card_of(workflow(meta=ANNA), SETTINGS),
+    "suspended": card_of(workflow(phase="Running", spec={"suspend": True}, meta=ANNA), SETTINGS),
+    "steps_out_of_reach": card_of(workflow(phase="Running", offloadNodeStatusVersion="fnv:1", meta=ANNA), SETTINGS),
+    "unknown_out_of_reach": card_of(workflow(phase="Failed", compressedNodes="KLUv/Q==", meta=ANNA), SETTINGS),
     "waiting_for_a_gpu": running([node("gpu-warmup", "Pending")]),
     "waiting_with_a_reason": running(
         [

@@ -1,6 +1,7 @@
 //! Finds out of cargo's output why something did not build: a few errors with their place, not a log.
 
 use crate::json::Value;
+use crate::libtest::killed_by;
 use crate::terminal::{plain, shorten};
 
 const MESSAGE_LIMIT: usize = 400;
@@ -57,10 +58,15 @@ impl Collector {
         if let Some(message) = error_message(&line) {
             self.close();
             self.begin(message);
+            if let Some(message) = killed(text) {
+                self.note(&message);
+            }
         } else if line.starts_with("warning") {
             self.close();
         } else if text.contains("No space left on device") {
             self.note("no space left on device");
+        } else if let Some(message) = killed(text) {
+            self.note(&message);
         } else if self.open {
             self.detail(text);
         }
@@ -148,6 +154,20 @@ fn missing_for_linker(text: &str) -> Option<String> {
     Some(format!("symbol {}", symbol.trim_matches(['`', '\'', '"'])))
 }
 
+/// A compiler or linker that a signal ended; with SIGKILL that is nearly always the pod's memory limit.
+fn killed(text: &str) -> Option<String> {
+    if text.contains("LLVM ERROR: out of memory") || text.starts_with("memory allocation of ") {
+        return Some("the compiler ran out of memory".to_string());
+    }
+    let linker = text.contains("ld terminated with signal 9") || text.contains("linking with `cc` failed: signal: 9");
+    let compiler =
+        text.contains("fatal error: Killed signal terminated program") || text.contains(" died due to signal 9");
+    let by = if linker || compiler { (9, "SIGKILL".to_string()) } else { killed_by(text)? };
+    let what = if linker { "the linker" } else { "the compiler" };
+    let hint = if by.0 == 9 { ": out of memory?" } else { "" };
+    Some(format!("{what} was killed by {} ({}){hint}", by.1, 128 + by.0))
+}
+
 /// nvcc's `kernel.cu(12): error: identifier "x" is undefined`, out of a build script's output.
 fn cuda_error(text: &str) -> Option<(String, Option<u64>, String)> {
     let (place, message) = text.split_once("): error: ")?;
@@ -208,6 +228,30 @@ mod tests {
             read("error: failed to write `/cargo-target/x`\n\nCaused by:\n  No space left on device (os error 28)");
 
         assert_eq!("no space left on device", errors[0].message);
+    }
+
+    #[test]
+    fn a_compiler_or_linker_without_memory_is_told() {
+        let rustc = read("error: could not compile `ml` (lib test)\n\nCaused by:\n  process didn't exit successfully: `/usr/bin/rustc --crate-name ml` (signal: 9, SIGKILL: kill)\nwarning: build failed, waiting for other jobs to finish...");
+        let ld = read("error: linking with `cc` failed: exit status: 1\n  = note: collect2: fatal error: ld terminated with signal 9 [Killed]\n          compilation terminated.");
+        let cc = read("error: linking with `cc` failed: signal: 9 (SIGKILL)\n  |");
+        let nvcc = read("error: failed to run custom build command for `ml v0.1.0`\n\nCaused by:\n  --- stderr\n  nvcc error   : 'cicc' died due to signal 9 (Kill signal)");
+        let llvm = read("rustc-LLVM ERROR: out of memory\nAllocation failed");
+        let crash = read("error: could not compile `ml` (lib)\n\nCaused by:\n  process didn't exit successfully: `rustc` (signal: 11, SIGSEGV: invalid memory reference)");
+
+        assert_eq!("the compiler was killed by SIGKILL (137): out of memory?", rustc[0].message);
+        assert_eq!("the linker was killed by SIGKILL (137): out of memory?", ld[0].message);
+        assert_eq!("the linker was killed by SIGKILL (137): out of memory?", cc[0].message);
+        assert_eq!("the compiler was killed by SIGKILL (137): out of memory?", nvcc[0].message);
+        assert_eq!("the compiler ran out of memory", llvm[0].message);
+        assert_eq!("the compiler was killed by SIGSEGV (139)", crash[0].message);
+    }
+
+    #[test]
+    fn an_error_of_the_compiler_itself_is_told() {
+        let errors = read("error: internal compiler error: compiler/rustc_middle/src/ty/mod.rs:1: no type\n\nthread 'rustc' panicked at compiler/x.rs:1:1:\nBox<dyn Any>\nnote: run with `RUST_BACKTRACE=1`\n\nerror: the compiler unexpectedly panicked. this is a bug.");
+
+        assert!(errors[0].message.starts_with("internal compiler error: "));
     }
 
     #[test]

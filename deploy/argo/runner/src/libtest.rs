@@ -2,6 +2,7 @@
 //!
 //! Counts come from the `test result:` line that each binary ends with; a binary without one did not end by itself. Names of
 //! failed tests come from the list before that line, since `--nocapture` mixes the tests' own output into the other lines.
+//! That output may hold such lines as well, where a test runs tests: a result counts that adds up to the number announced.
 
 use crate::terminal::{plain, shorten};
 
@@ -23,6 +24,8 @@ pub struct Account {
     pub signal: Option<(i32, String)>,
     /// Tests that libtest called slow and that did not end since.
     pub slow: Vec<String>,
+    /// Why a binary could not be started, in the words of the loader or of cargo.
+    pub not_started: Option<String>,
 }
 
 impl Account {
@@ -38,6 +41,7 @@ pub struct Reader {
     binary: String,
     /// Between `running N tests` and `test result:`.
     open: bool,
+    announced: u64,
     listing: bool,
     /// Failures of the open binary: from its lines, and from its list.
     seen: Vec<String>,
@@ -53,8 +57,9 @@ impl Reader {
         if let Some(binary) = started_binary(text) {
             self.close();
             self.binary = binary;
-        } else if is_running(text) {
+        } else if let (false, Some(tests)) = (self.open, announced(text)) {
             self.open = true;
+            self.announced = tests;
         } else if self.open && text.starts_with("test result: ") {
             self.result(text);
         } else if self.open && text == "failures:" {
@@ -64,6 +69,8 @@ impl Reader {
             self.listed.push(shorten(text, NAME_LIMIT));
         } else if let Some(signal) = killed_by(text) {
             self.account.signal.get_or_insert(signal);
+        } else if let (false, Some(why)) = (self.open, not_started(text)) {
+            self.account.not_started.get_or_insert(why);
         } else if self.open {
             self.listing &= text.is_empty();
             self.test(text);
@@ -92,11 +99,15 @@ impl Reader {
     fn result(&mut self, text: &str) {
         let (passed, failed) = (number_before(text, " passed"), number_before(text, " failed"));
         let ignored = number_before(text, " ignored");
+        let all = passed + failed + ignored + number_before(text, " measured");
+        if all != self.announced {
+            return;
+        }
         self.account.passed += passed;
         self.account.failed += failed;
         self.account.ignored += ignored;
         self.account.filtered += number_before(text, " filtered out");
-        if passed + failed + ignored == 0 {
+        if all == 0 {
             self.account.empty.push(self.binary.clone());
         }
         let names =
@@ -147,10 +158,19 @@ fn started_binary(text: &str) -> Option<String> {
     text.strip_prefix("Doc-tests ").map(|package| format!("doc-tests of {package}"))
 }
 
-fn is_running(text: &str) -> bool {
-    let count =
-        text.strip_prefix("running ").and_then(|rest| rest.strip_suffix(" tests").or(rest.strip_suffix(" test")));
-    count.is_some_and(|digits| digits.parse::<u64>().is_ok())
+/// `running 4 tests`, and what `--shuffle` adds to it.
+fn announced(text: &str) -> Option<u64> {
+    let (count, rest) = text.strip_prefix("running ")?.split_once(" test")?;
+    let rest = rest.strip_prefix('s').unwrap_or(rest);
+    (rest.is_empty() || rest.starts_with(" (shuffle seed: ")).then(|| count.parse().ok())?
+}
+
+/// A library that the loader does not find, or a file that can't be executed at all.
+fn not_started(text: &str) -> Option<String> {
+    if let Some(at) = text.find("error while loading shared libraries: ") {
+        return Some(shorten(&text[at..], NAME_LIMIT));
+    }
+    text.starts_with("error: could not execute process ").then(|| "it could not be executed".to_string())
 }
 
 fn number_before(text: &str, word: &str) -> u64 {
@@ -159,14 +179,31 @@ fn number_before(text: &str, word: &str) -> u64 {
     digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
-fn killed_by(text: &str) -> Option<(i32, String)> {
+/// `(signal: 11, SIGSEGV: invalid memory reference)`; a wrapper around the binary gives 128 and the signal as its own status.
+pub fn killed_by(text: &str) -> Option<(i32, String)> {
     if !text.starts_with("process didn't exit successfully: ") {
         return None;
     }
-    let (_, rest) = text.rsplit_once("(signal: ")?;
-    let (number, name) = rest.trim_end_matches(')').split_once(", ")?;
-    let name = name.split(':').next().unwrap_or(name);
-    Some((number.parse().ok()?, name.to_string()))
+    if let Some((_, rest)) = text.rsplit_once("(signal: ") {
+        let (number, name) = rest.trim_end_matches(')').split_once(", ")?;
+        let name = name.split(':').next().unwrap_or(name);
+        return Some((number.parse().ok()?, name.to_string()));
+    }
+    let (_, rest) = text.rsplit_once("(exit status: ")?;
+    let signal = rest.trim_end_matches(')').parse::<i32>().ok()? - 128;
+    (1..=64).contains(&signal).then(|| (signal, named(signal)))
+}
+
+fn named(signal: i32) -> String {
+    match signal {
+        4 => "SIGILL".to_string(),
+        6 => "SIGABRT".to_string(),
+        7 => "SIGBUS".to_string(),
+        9 => "SIGKILL".to_string(),
+        11 => "SIGSEGV".to_string(),
+        15 => "SIGTERM".to_string(),
+        other => format!("signal {other}"),
+    }
 }
 
 #[cfg(test)]
@@ -277,6 +314,56 @@ test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 7 filtered out; 
         assert_eq!((1, 1), (account.passed, account.failed));
         assert_eq!(vec!["tests/empty.rs"], account.empty);
         assert!(!format!("{account:?}").contains("\\u{1b}"));
+    }
+
+    #[test]
+    fn tests_that_run_tests_do_not_confuse_the_counts() {
+        let account = read("Running tests/harness.rs (t/h-1)\nrunning 2 tests\nrunning 5 tests\ntest inner ... FAILED\n\ntest result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0s\ntest outer ... FAILED\ntest other ... ok\n\nfailures:\n\nfailures:\n    outer\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0s");
+
+        assert_eq!((1, 1), (account.passed, account.failed));
+        assert_eq!(vec!["outer"], account.failed_tests);
+        assert!(account.unfinished.is_empty());
+    }
+
+    #[test]
+    fn shuffled_and_measured_tests_are_counted() {
+        let shuffled = read("running 2 tests (shuffle seed: 14455)\ntest b ... ok\ntest a ... ok\n\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0s");
+        let measured = read("Running benches/x.rs (t/x-1)\nrunning 1 test\ntest x ... bench:       1,234 ns/iter (+/- 56)\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 1 measured; 0 filtered out; finished in 0s");
+
+        assert_eq!(2, shuffled.passed);
+        assert!(measured.empty.is_empty() && measured.unfinished.is_empty() && !measured.ran_something());
+    }
+
+    #[test]
+    fn a_binary_that_the_loader_refuses_says_why() {
+        let account = read("     Running tests/gpu.rs (t/gpu-1)\nt/gpu-1: error while loading shared libraries: libcudart.so.12: cannot open shared object file: No such file or directory\nerror: test failed, to rerun pass `--test gpu`\n\nCaused by:\n  process didn't exit successfully: `t/gpu-1` (exit status: 127)");
+        let gone = read("error: could not execute process `t/gpu-1 --nocapture` (never executed)");
+        let own = read("running 1 test\nerror while loading shared libraries: libx.so: it says so itself\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0s");
+
+        assert!(account.not_started.unwrap().starts_with("error while loading shared libraries: libcudart.so.12: "));
+        assert_eq!(None, account.signal);
+        assert_eq!(Some("it could not be executed".to_string()), gone.not_started);
+        assert_eq!((1, None), (own.passed, own.not_started));
+    }
+
+    #[test]
+    fn a_signal_that_a_wrapper_hands_on_is_one() {
+        let by = |status: &str| killed_by(&format!("process didn't exit successfully: `sh run.sh t/a-1` ({status})"));
+
+        assert_eq!(Some((9, "SIGKILL".to_string())), by("exit status: 137"));
+        assert_eq!(Some((11, "SIGSEGV".to_string())), by("exit status: 139"));
+        assert_eq!(Some((11, "SIGSEGV".to_string())), by("signal: 11, SIGSEGV: invalid memory reference"));
+        assert_eq!(Some((31, "signal 31".to_string())), by("exit status: 159"));
+        assert_eq!(None, by("exit status: 101"));
+        assert_eq!(None, by("exit status: 255"));
+    }
+
+    #[test]
+    fn what_other_runners_print_counts_nothing() {
+        let nextest = read("    PASS [   0.005s] ml grid::a\n     Summary [   0.1s] 3 tests run: 3 passed, 0 skipped");
+        let json = read("{ \"type\": \"suite\", \"event\": \"started\", \"test_count\": 2 }\n{ \"type\": \"suite\", \"event\": \"ok\", \"passed\": 2, \"failed\": 0 }");
+
+        assert!(!nextest.ran_something() && !json.ran_something());
     }
 
     #[test]

@@ -253,12 +253,20 @@ fn judge(end: End, limit: Duration, account: &Account, result: &mut SuiteResult)
             set(result, Status::Killed, &format!("a test binary was killed by {name} ({})", 128 + number));
         }
         (_, None) if account.failed > 0 => set(result, Status::Failed, &empty),
+        (End::Exited(_), None) if account.not_started.is_some() => {
+            let why = account.not_started.as_deref().unwrap_or_default();
+            set(result, Status::Broken, &format!("a test binary did not start: {why}"));
+        }
         (End::Exited(0), None) if !account.unfinished.is_empty() => {
             set(result, Status::Unknown, &format!("{} ended without a result", account.unfinished.join(", ")));
         }
         (End::Exited(0), None) if account.ran_something() => set(result, Status::Passed, &empty),
         (End::Exited(0), None) if account.ignored > 0 => set(result, Status::Unknown, "every test is ignored"),
         (End::Exited(0), None) => set(result, Status::Unknown, "no test matched"),
+        (End::Exited(code), None) if !account.unfinished.is_empty() => {
+            let names = account.unfinished.join(", ");
+            set(result, Status::Failed, &format!("{names} ended without a result, cargo test with {code}"));
+        }
         (End::Exited(code), None) => set(result, Status::Failed, &format!("cargo test ended with {code}")),
     }
 }
