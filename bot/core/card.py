@@ -9,23 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from bot.core.attempt import Reach, cause_of, is_unplaced, reach_of, results_of, test_node, warmup_node
 from bot.core.memory import Cancelled, Request, read_cancelled, read_memory, read_request
 from bot.core.progress import Progress
 from bot.core.results import NoResults, Results, is_commit
 from bot.core.settings import Settings
-from bot.core.verdict import (
-    Outcome,
-    Reach,
-    cause_of,
-    deleted_outcome,
-    expand_models,
-    is_unplaced,
-    judge,
-    reach_of,
-    results_of,
-    test_node,
-    warmup_node,
-)
+from bot.core.verdict import Outcome, deleted_outcome, expand_models, judge
 from bot.core.waiting import Longer, offer, read_longer, shown_limit
 from bot.core.warmup import Way
 from bot.core.workflow import CREATOR_LABEL, CRON_LABEL, Node, Workflow, instant

@@ -38,7 +38,7 @@ from bot.core.events import (
 )
 from bot.core.history import merged, read
 from bot.core.memory import read_memory
-from bot.core.render.card import headline
+from bot.core.render.outcome import headline
 from bot.core.runs import Moment, Run
 from bot.core.sightings import Sighting
 from bot.core.state import EndedRun, Parting, State

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import msgspec
 
+from bot.core.attempt import exit_step_said
 from bot.core.card import Card, wants_posts
 from bot.core.effects import (
     CheckPosts,
@@ -38,7 +39,6 @@ from bot.core.memory import (
 )
 from bot.core.render.thread import Part, failure_parts, notice, summary
 from bot.core.runs import Moment, Run, RunEffect, channel_of, desired_card, is_over, limit_of, look_back
-from bot.core.verdict import exit_step_said
 from bot.core.waiting import GaveUp, give_up_patch
 from bot.core.workflow import Workflow, instant
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from bot.core.attempt import is_unplaced, test_node, warmup_node
 from bot.core.autoscaler import ScaleError
 from bot.core.history import History, Start
 from bot.core.pools import Pools, Sight, pods_of
 from bot.core.settings import Settings
 from bot.core.sightings import GpuPod, NodeState, PoolNode, Source
-from bot.core.verdict import is_unplaced, test_node, warmup_node
 from bot.core.workflow import Workflow, instant
 
 LATE_FACTOR = 2.0

@@ -10,21 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from bot.core.attempt import failed_leaf
+from bot.core.attempt import test_node as node_of_tests
 from bot.core.card import Stage, card_of
 from bot.core.render.card import render_card
 from bot.core.settings import Steps
-from bot.core.verdict import (
-    ModelStatus,
-    Outcome,
-    Verdict,
-    deleted_outcome,
-    expand_models,
-    failed_leaf,
-    judge,
-)
-from bot.core.verdict import (
-    test_node as node_of_tests,
-)
+from bot.core.verdict import ModelStatus, Outcome, Verdict, deleted_outcome, expand_models, judge
 from bot.core.workflow import Workflow
 from tests.phrases import ALL, SETTINGS, ended, green, node, outputs, results, suite, workflow
 

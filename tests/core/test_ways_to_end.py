@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bot.core.attempt import Reach, cause_of, exit_step_said
 from bot.core.card import Stage, card_of
 from bot.core.causes import in_plain_words
 from bot.core.effects import EditCard, ExitPost, PatchWorkflow, SayInThread
@@ -16,7 +17,7 @@ from bot.core.render.answers import ended_line
 from bot.core.render.card import render_card
 from bot.core.render.thread import summary
 from bot.core.state import EndedRun
-from bot.core.verdict import ModelStatus, Reach, Verdict, cause_of, exit_step_said, judge
+from bot.core.verdict import ModelStatus, Verdict, judge
 from bot.core.workflow import Workflow
 from tests.core.playbook import Playbook
 from tests.phrases import NOW, SETTINGS, ended, green, node, outputs, results, suite, workflow, workflow_json

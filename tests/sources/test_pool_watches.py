@@ -14,9 +14,10 @@ import yaml
 from bot.clients.kube import Kube
 from bot.clients.kube_watch import Listed, Seen
 from bot.core.events import Event, PoolsSeen
+from bot.core.gpu_view import GpuView, Warmth
 from bot.core.kube import ConfigMap, Meta
 from bot.core.pools import Pools, Sight, observe
-from bot.core.pools_view import GpuView, Warmth, view
+from bot.core.pools_view import view
 from bot.core.settings import Settings
 from bot.core.sightings import NodeState, NoteSeen, Source, Standing, StatusSeen
 from bot.demo import EmbeddedWorld

@@ -8,10 +8,10 @@ from bot.core.alerts import Concern, Held
 from bot.core.autoscaler import short_group
 from bot.core.concerns import NAMED
 from bot.core.misfits import Misfit
-from bot.core.render.card import article, clock, duration
 from bot.core.render.escape import code, mention, prose
 from bot.core.render.scale_errors import error_words
 from bot.core.render.scheduling import waiting_words
+from bot.core.render.words import article, clock, duration
 from bot.core.settings import AlertKind, Ring, Settings
 
 OPEN, OVER = "⚠️", "✅"

@@ -9,10 +9,12 @@ from bot.core.card import Card, Stage
 from bot.core.commands.spec import CommandSpec
 from bot.core.errors import UserError
 from bot.core.nightly import NightlyView
-from bot.core.render.card import clock, headline, models_words, origin_words, queue_words
+from bot.core.render.card import queue_words
 from bot.core.render.escape import code, prose
+from bot.core.render.outcome import headline
 from bot.core.render.post import apart, fit
 from bot.core.render.scheduling import waiting_words
+from bot.core.render.words import clock, models_words, origin_words
 from bot.core.schedule import zone
 from bot.core.settings import Settings
 from bot.core.state import EndedRun

@@ -8,13 +8,13 @@ from zoneinfo import ZoneInfo
 
 from bot.core.autoscaler import NodeGroup, ScaleError
 from bot.core.card import Origin, OriginKind
+from bot.core.gpu_view import GpuView, NodeView, PoolView, Queued, User, Waits, Warmth, Who
 from bot.core.pools import Sight
-from bot.core.pools_view import GpuView, NodeView, PoolView, Queued, User, Waits, Warmth, Who
-from bot.core.render.card import article
 from bot.core.render.escape import code, prose
 from bot.core.render.scale_errors import error_words
 from bot.core.render.scheduling import waiting_words
 from bot.core.render.warmup import soon
+from bot.core.render.words import article
 from bot.core.settings import Settings
 from bot.core.sightings import NodeState, Source, Standing
 

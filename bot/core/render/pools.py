@@ -7,8 +7,8 @@ from collections.abc import Container, Iterable
 from bot.core.autoscaler import short_group
 from bot.core.commands.gpu import Part
 from bot.core.errors import UserError
+from bot.core.gpu_view import GpuView, PoolView, Warmth
 from bot.core.pools import Sight
-from bot.core.pools_view import GpuView, PoolView, Warmth
 from bot.core.render.escape import code, prose
 from bot.core.render.pool_lines import Lines, gpu_count
 from bot.core.render.post import apart, fit

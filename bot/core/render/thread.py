@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bot.core.attempt import Reach
 from bot.core.card import Card, Origin, OriginKind
 from bot.core.memory import Ended
-from bot.core.render.card import duration, headline
 from bot.core.render.escape import again_harmless, code, fenced, mention, prose
+from bot.core.render.outcome import headline
 from bot.core.render.post import apart, fit
+from bot.core.render.words import duration
 from bot.core.results import RED, Suite, SuiteStatus
 from bot.core.settings import Settings
-from bot.core.verdict import ModelStatus, Reach, Verdict
+from bot.core.verdict import ModelStatus, Verdict
 
 NOTICE = "notice"
 """Key of the part that rings."""

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from bot.core.effects import MakePlaceholder, RemovePlaceholders
-from bot.core.render.card import article
 from bot.core.render.escape import code, prose
 from bot.core.render.money import hours, money, span
+from bot.core.render.words import article
 from bot.core.settings import Pool, Settings
 
 

@@ -11,8 +11,10 @@ import pytest
 from bot.core.card import CI_LABEL, Card, Origin, OriginKind, card_of
 from bot.core.memory import CANCEL_ANNOTATION, REQUEST_ANNOTATION, Cancelled, Request, write
 from bot.core.progress import ModelProgress, Progress
-from bot.core.render.card import article, duration, headline, models_words, origin_words, render_card
+from bot.core.render.card import render_card
+from bot.core.render.outcome import headline
 from bot.core.render.post import MAX_MESSAGE
+from bot.core.render.words import article, duration, models_words, origin_words
 from bot.core.settings import Model
 from bot.core.verdict import Verdict
 from bot.core.workflow import CREATOR_LABEL, CRON_LABEL, Workflow
