@@ -48,6 +48,7 @@ LOOK_BACK = 300.0
 """Seconds before the claim from which on a card is looked for: the clocks of two replicas and of the chat differ."""
 
 UNSEEN = "An earlier attempt ended while I was away; its results are not known."
+MADE_ANEW = "Its pod went, with its node or by somebody's hand; Argo made another one, and the step began again."
 
 
 @dataclass
@@ -81,6 +82,8 @@ class Run:
     """What its log showed so far, of this attempt."""
     followed: str = ""
     """The attempt whose log is being followed, "" for none."""
+    made_anew: str = ""
+    """The attempt in which a pod that ran went and was made anew, "" for none; of that nothing stays on the Workflow."""
     warmup: Warmup | None = None
     """How far it has come on its way to a GPU; None where its pods can't be seen."""
 
@@ -144,12 +147,20 @@ def observe(run: Run, workflow: Workflow, now: float) -> None:
     """Take in the latest state of the object; an older one that arrives late changes nothing."""
     if is_older(workflow, run.workflow):
         return
+    if workflow.attempt == run.workflow.attempt and _began_again(run.workflow, workflow):
+        run.made_anew = workflow.attempt
     run.workflow, run.gone = workflow, False
     run.memory = read_memory(workflow)
     if run.memory is not None and run.memory.post and not run.card_lost:
         run.post = run.memory.post
     if workflow.metadata.deletion_timestamp and workflow.terminated and run.deleting_since is None:
         run.deleting_since = now
+
+
+def _began_again(before: Workflow, workflow: Workflow) -> bool:
+    """Whether a step that ran waits again: Argo makes a pod anew that is gone before its end was seen (operator.go)."""
+    ran = {node.id for node in before.nodes.values() if node.type == "Pod" and node.phase == "Running"}
+    return any(node.id in ran and node.phase == "Pending" for node in workflow.nodes.values())
 
 
 def doubt(run: Run) -> None:
@@ -168,7 +179,8 @@ def is_over(run: Run, moment: Moment) -> bool:
 
 def desired_card(run: Run, moment: Moment) -> Card:
     """The card that the run should have now."""
-    notes = (UNSEEN,) if _missed_an_end(run) else ()
+    told = {UNSEEN: _missed_an_end(run), MADE_ANEW: run.made_anew and run.made_anew == run.workflow.attempt}
+    notes = tuple(note for note, holds in told.items() if holds)
     card = card_of(run.workflow, moment.settings, notes, deleted=is_over(run, moment))
     card = replace(card, way=shown_way(run, moment))
     if card.stage is not Stage.TESTING or run.progress is None:

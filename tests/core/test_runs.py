@@ -17,6 +17,7 @@ from bot.core.events import (
 )
 from bot.core.memory import REQUEST_ANNOTATION, Request, read_memory, write
 from bot.core.render.card import render_card
+from bot.core.runs import MADE_ANEW
 from tests.core.playbook import Playbook
 from tests.phrases import NOW, SETTINGS, ended, green, node, outputs, results, suite, workflow, workflow_json
 
@@ -239,6 +240,24 @@ def test_notify_false_posts_nothing_and_is_still_let_go() -> None:
     assert [] == book.thread
     assert not book.has_finalizer()
     assert 1 == len(book.state.ended)
+
+
+def test_a_pod_that_is_made_anew_is_told_for_as_long_as_the_attempt_lasts() -> None:
+    """Its node was lost: the run waits again, and the card says why. What is retried has nothing to do with it."""
+    book = Playbook()
+    book.see(workflow_json(phase="Running", nodes=[node("compile-and-test", "Running")]))
+    waits = node("compile-and-test", "Pending", message="Unschedulable: 0/3 nodes are available")
+    book.see(workflow_json(phase="Running", nodes=[waits]))
+    (post,) = book.posts.values()
+    assert (Stage.WAITING, (MADE_ANEW,)) == (post.card.stage, post.card.notes)
+
+    book.see(ended_json(green()))
+    assert "Argo made another one" in render_card(next(iter(book.posts.values())).card, SETTINGS).text
+
+    book.see(
+        workflow_json(phase="Running", startedAt="2026-03-02T11:00:00Z", nodes=[node("compile-and-test", "Running")])
+    )
+    assert () == next(iter(book.posts.values())).card.notes
 
 
 def test_deleted_while_it_runs_is_terminated_reported_and_let_go() -> None:
