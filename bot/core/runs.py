@@ -158,8 +158,12 @@ def observe(run: Run, workflow: Workflow, now: float) -> None:
 
 
 def _began_again(before: Workflow, workflow: Workflow) -> bool:
-    """Whether a step that ran waits again: Argo makes a pod anew that is gone before its end was seen (operator.go)."""
-    ran = {node.id for node in before.nodes.values() if node.type == "Pod" and node.phase == "Running"}
+    """Whether a step that ran waits again: Argo makes a pod anew that is gone before its end was seen.
+
+    In between it writes "pod deleted" as an error (operator.go; seen on 3.7.3), which may have been seen or not.
+    """
+    pods = [node for node in before.nodes.values() if node.type == "Pod"]
+    ran = {node.id for node in pods if node.phase == "Running" or node.message == "pod deleted"}
     return any(node.id in ran and node.phase == "Pending" for node in workflow.nodes.values())
 
 

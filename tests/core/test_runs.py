@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from bot.core.card import Origin, OriginKind, Stage
 from bot.core.effects import EditCard, FollowLog, PatchWorkflow, PostCard, SayInThread
 from bot.core.events import (
@@ -242,10 +246,13 @@ def test_notify_false_posts_nothing_and_is_still_let_go() -> None:
     assert 1 == len(book.state.ended)
 
 
-def test_a_pod_that_is_made_anew_is_told_for_as_long_as_the_attempt_lasts() -> None:
+@pytest.mark.parametrize(
+    "before", [node("compile-and-test", "Running"), node("compile-and-test", "Error", message="pod deleted")]
+)
+def test_a_pod_that_is_made_anew_is_told_for_as_long_as_the_attempt_lasts(before: dict[str, Any]) -> None:
     """Its node was lost: the run waits again, and the card says why. What is retried has nothing to do with it."""
     book = Playbook()
-    book.see(workflow_json(phase="Running", nodes=[node("compile-and-test", "Running")]))
+    book.see(workflow_json(phase="Running", nodes=[before]))
     waits = node("compile-and-test", "Pending", message="Unschedulable: 0/3 nodes are available")
     book.see(workflow_json(phase="Running", nodes=[waits]))
     (post,) = book.posts.values()
