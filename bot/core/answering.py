@@ -25,6 +25,7 @@ from bot.core.events import EffectDone, EffectFailed, Trouble
 from bot.core.memory import renamed
 from bot.core.nightly import view
 from bot.core.render import answers
+from bot.core.render import nightly as nightly_answers
 from bot.core.render import warming as warm_answers
 from bot.core.render import warmup as way_answers
 from bot.core.requests import answer, not_done
@@ -58,7 +59,7 @@ def answered(state: State, event: EffectDone | EffectFailed, now: float) -> list
                 return answer(state, asker, answers.started_before(short_name(workflow.metadata.name)))
             return answer(state, asker, _started(state, asker, workflow))
         case SetSuspend() as effect, CronWorkflow() as cron:
-            text = answers.nightly_switched(view(cron, now), wanted=not effect.suspend)
+            text = nightly_answers.switched(view(cron, now), wanted=not effect.suspend)
             return answer(state, asker, text)
         case MakePlaceholder() as effect, str():
             return answer(state, asker, warm_answers.kept(effect, state.settings, now))
@@ -105,7 +106,7 @@ def _gave_up(asking: Asking, event: EffectFailed) -> str:
         case OpenDialog():
             return asking.otherwise
         case SetSuspend():
-            return answers.nightly_failed(event.reason)
+            return nightly_answers.failed(event.reason)
         case MakePlaceholder() as effect:
             return warm_answers.not_kept(event.reason, refused=event.trouble is Trouble.REFUSED)
         case RemovePlaceholders():

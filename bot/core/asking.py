@@ -24,6 +24,7 @@ from bot.core.events import CommandTyped
 from bot.core.memory import write
 from bot.core.nightly import SWITCHED, Switched, view
 from bot.core.render import answers
+from bot.core.render import nightly as nightly_answers
 from bot.core.render import pools as pool_answers
 from bot.core.requests import answer, ask, repeated, slow_down
 from bot.core.runs import Run
@@ -218,12 +219,12 @@ def _nightly(state: State, asker: Asker, text: str, now: float) -> list[Effect]:
     if isinstance(asked, ShowHelp):
         return answer(state, asker, answers.help_text(nightly.SPEC, settings))
     if cron is None:
-        return answer(state, asker, answers.nightly_unknown(settings.cron, listed=state.nightly.listed))
+        return answer(state, asker, nightly_answers.unknown(settings.cron, listed=state.nightly.listed))
     match asked:
         case ShowNightly():
-            return answer(state, asker, answers.nightly(view(cron, now)))
+            return answer(state, asker, nightly_answers.status(view(cron, now)))
         case SwitchNightly() if asked.enable and not cron.schedules:
-            return answer(state, asker, answers.nightly_without_schedule())
+            return answer(state, asker, nightly_answers.without_schedule())
         case SwitchNightly():
             switched = Switched(user=asker.user_name, at=now, suspend=not asked.enable, reason=asked.reason)
             return ask(state, Asking(asker, _switch(state, cron, switched)))

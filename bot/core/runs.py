@@ -83,7 +83,7 @@ class Run:
     followed: str = ""
     """The attempt whose log is being followed, "" for none."""
     made_anew: str = ""
-    """The attempt in which a pod that ran went and was made anew, "" for none; of that nothing stays on the Workflow."""
+    """The attempt in which a pod that ran was made anew, "" for none; of that nothing stays on the Workflow."""
     warmup: Warmup | None = None
     """How far it has come on its way to a GPU; None where its pods can't be seen."""
 

@@ -24,7 +24,7 @@ from bot.core.events import (
 )
 from bot.core.nightly import SWITCHED, view
 from bot.core.react import react
-from bot.core.render import answers
+from bot.core.render import nightly as answers
 from bot.core.settings import Settings
 from bot.core.state import State
 from bot.core.workflow import CronWorkflow, CronWorkflowList
@@ -102,7 +102,7 @@ def test_field_case_d01_without_a_schedule_enable_is_refused(name: str) -> None:
     """It would look like success and start nothing."""
     state = with_crons(*ITEMS.values(), settings=called(name))
 
-    assert answers.nightly_without_schedule() == say(state, "enable")
+    assert answers.without_schedule() == say(state, "enable")
     assert "Nothing was changed." in say(state, "enable", "r2")
 
 
@@ -216,7 +216,7 @@ def test_a_time_that_can_not_be_shown_is_none(at: float) -> None:
 def test_what_was_switched_by_something_else_since() -> None:
     """GitOps, say: who switched it last by a command, and that it was not the bot."""
     text = json.dumps({"user": "anna", "at": NOW, "suspend": False, "reason": "before the release"})
-    off = answers.nightly(view(switched(text, suspend=True), NOW))
+    off = answers.status(view(switched(text, suspend=True), NOW))
 
     assert "is **off**" in off
     assert off.endswith(
@@ -229,8 +229,8 @@ def test_who_switched_it() -> None:
     text = json.dumps({"user": "anna", "at": NOW, "suspend": True, "reason": "*no* @all `H100`"})
     off, on = view(switched(text, suspend=True), NOW), view(switched(text, suspend=False), NOW)
 
-    assert answers.nightly(off).endswith("\nSwitched off by anna, 2 Mar 11:06 CET: \\*no\\* @\u200ball \\`H100\\`")
-    assert answers.nightly(on).endswith("Since then something else switched it on (GitOps?).")
+    assert answers.status(off).endswith("\nSwitched off by anna, 2 Mar 11:06 CET: \\*no\\* @\u200ball \\`H100\\`")
+    assert answers.status(on).endswith("Since then something else switched it on (GitOps?).")
 
 
 def test_what_argo_complains_of_is_told() -> None:
@@ -248,7 +248,7 @@ def test_what_argo_complains_of_is_told() -> None:
     }
     made = msgspec.json.decode(json.dumps(body), type=CronWorkflow)
 
-    assert "⚠️ Argo says: cron schedule x is malformed" in answers.nightly(view(made, NOW))
+    assert "⚠️ Argo says: cron schedule x is malformed" in answers.status(view(made, NOW))
 
 
 @pytest.mark.parametrize(
@@ -309,15 +309,15 @@ def test_what_was_missed_is_started_at_once(more: dict[str, Any], told: bool) ->
     on = msgspec.json.decode(json.dumps(body), type=CronWorkflow)
 
     line = "A due time went by not long ago: it is started at once"
-    assert (f"{line} when it is switched on (`startingDeadlineSeconds`)." in answers.nightly(view(off, NOW))) is told
-    assert (f"{line} (`startingDeadlineSeconds`)." in answers.nightly(view(on, NOW))) is told
+    assert (f"{line} when it is switched on (`startingDeadlineSeconds`)." in answers.status(view(off, NOW))) is told
+    assert (f"{line} (`startingDeadlineSeconds`)." in answers.status(view(on, NOW))) is told
 
 
 def test_a_condition_on_a_due_time_is_told() -> None:
     """What is due may start nothing all the same."""
     made = cron(suspend=False, when="{{= cronworkflow.failed < 3 }}")
 
-    assert answers.nightly(view(made, NOW)).endswith(
+    assert answers.status(view(made, NOW)).endswith(
         "\nA due time starts it only where `{{= cronworkflow.failed < 3 }}` holds."
     )
 
@@ -326,4 +326,4 @@ def test_a_stop_without_failures_counts_none() -> None:
     """A stop strategy can also look at successes."""
     made = msgspec.json.decode(b'{"metadata":{"name":"n"},"status":{"phase":"Stopped"}}', type=CronWorkflow)
 
-    assert "⚠️ Argo stopped it: its stop strategy fired." in answers.nightly(view(made, NOW))
+    assert "⚠️ Argo stopped it: its stop strategy fired." in answers.status(view(made, NOW))

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from bot.core.nightly import view
-from bot.core.render.answers import nightly
+from bot.core.render.nightly import status as nightly
 from bot.core.schedule import is_schedule, next_times, zone
 from bot.core.workflow import CronWorkflow
 from tests.phrases import NOW

@@ -12,7 +12,7 @@ from bot.core.card import Card, Origin, OriginKind, Stage, card_of
 from bot.core.commands.gputest import SPEC
 from bot.core.errors import UserError
 from bot.core.nightly import NightlyView
-from bot.core.render import answers
+from bot.core.render import answers, nightly
 from bot.core.render.post import MAX_MESSAGE
 from bot.core.settings import Defaults
 from bot.core.state import EndedRun
@@ -54,8 +54,8 @@ def test_a_line_to_copy_is_shown_whole_or_not_at_all() -> None:
         answers.submit_failed(BAD, BAD),
         answers.submit_refused(BAD),
         answers.cancel_failed(BAD, BAD),
-        answers.nightly_failed(BAD),
-        answers.nightly_unknown(BAD, listed=True),
+        nightly.failed(BAD),
+        nightly.unknown(BAD, listed=True),
         answers.no_such_command(BAD, ()),
         answers.run_unknown(BAD, [BAD]),
         answers.run_not_found(BAD, [BAD]),
@@ -68,7 +68,7 @@ def test_a_line_to_copy_is_shown_whole_or_not_at_all() -> None:
         answers.not_ready(BAD),
         answers.internal_error(BAD),
         answers.ended_line(BAD, EndedRun(BAD, None, "C", "P", origin=Origin(OriginKind.CHAT, "U", BAD)), SETTINGS),
-        answers.nightly(replace(VIEW, name=BAD, schedules=(BAD,), timezone=BAD, running=(BAD,), complaint=BAD)),
+        nightly.status(replace(VIEW, name=BAD, schedules=(BAD,), timezone=BAD, running=(BAD,), complaint=BAD)),
         answers.run_line(replace(queued(), detail=BAD, short=BAD), SETTINGS),
     ],
 )
@@ -91,7 +91,7 @@ def test_what_comes_from_outside_is_harmless(text: str) -> None:
         (answers.working(), "the answer follows"),
         (answers.not_ready("the chat"), "wait for the chat. Nothing was started"),
         (answers.internal_error("k7m2"), "nothing was started. Its log has it as `k7m2`."),
-        (answers.nightly_unknown("n", listed=False), "I have just started"),
+        (nightly.unknown("n", listed=False), "I have just started"),
         (answers.ended_already(queued()), "**k7m2** has ended already."),
         (answers.ended_already(card_of(ended(green()), SETTINGS)), "Too late: k7m2: all 10 green."),
         (answers.run_unknown(None, []), "No run to do that with. None is under way."),
@@ -181,7 +181,7 @@ def test_lists_are_below_the_limit() -> None:
 
 def test_many_schedules_and_runs_are_below_the_limit() -> None:
     """A CronWorkflow may have as many as it likes."""
-    text = answers.nightly(replace(VIEW, schedules=("* * * * *" * 20,) * 500, running=("x" * 200,) * 500))
+    text = nightly.status(replace(VIEW, schedules=("* * * * *" * 20,) * 500, running=("x" * 200,) * 500))
 
     assert len(text) < 4000
 
@@ -191,25 +191,25 @@ def test_when_the_nightly_comes_next() -> None:
     coming = replace(VIEW, upcoming=datetime(2026, 3, 3, 1, tzinfo=UTC))
     next_one = " · next Tue 3 Mar 02:00 CET (01:00 UTC)"
 
-    assert answers.nightly(coming).endswith(next_one)
-    assert answers.nightly(replace(coming, timezone="")).endswith("(UTC, assumed) · next Tue 3 Mar 01:00 UTC")
+    assert nightly.status(coming).endswith(next_one)
+    assert nightly.status(replace(coming, timezone="")).endswith("(UTC, assumed) · next Tue 3 Mar 01:00 UTC")
     for view in (VIEW, replace(coming, enabled=False), replace(coming, stopped=True)):
-        assert "next" not in answers.nightly(view)
+        assert "next" not in nightly.status(view)
 
 
 def test_what_was_switched_is_what_was_read_back() -> None:
     """On, off, undone, or set without effect."""
     off = replace(VIEW, enabled=False)
 
-    assert answers.nightly_switched(VIEW, wanted=True).startswith("✅ 🌙 Nightly (nightly) is **on**")
-    assert answers.nightly_switched(off, wanted=False).startswith("✅ 🌙 Nightly (nightly) is **off**")
-    assert "read back that nightly is **on**" in answers.nightly_switched(VIEW, wanted=False)
-    assert "read back that nightly is **off**" in answers.nightly_switched(off, wanted=True)
-    assert answers.nightly_switched(replace(VIEW, stopped=True), wanted=True).startswith("⚠️ The flag is set")
-    unread = answers.nightly_switched(replace(VIEW, unreadable=VIEW.schedules), wanted=True)
+    assert nightly.switched(VIEW, wanted=True).startswith("✅ 🌙 Nightly (nightly) is **on**")
+    assert nightly.switched(off, wanted=False).startswith("✅ 🌙 Nightly (nightly) is **off**")
+    assert "read back that nightly is **on**" in nightly.switched(VIEW, wanted=False)
+    assert "read back that nightly is **off**" in nightly.switched(off, wanted=True)
+    assert nightly.switched(replace(VIEW, stopped=True), wanted=True).startswith("⚠️ The flag is set")
+    unread = nightly.switched(replace(VIEW, unreadable=VIEW.schedules), wanted=True)
     assert unread.startswith("⚠️ The flag is set, but it will not run.")
     assert unread.endswith(
         "⚠️ Argo starts nothing by `0 2 * * *`: it wants five fields, with weekdays from 0 (Sunday) to 6."
     )
     some = replace(VIEW, schedules=("soon", *VIEW.schedules), unreadable=("soon",))
-    assert answers.nightly_switched(some, wanted=True).startswith("✅ 🌙 Nightly")
+    assert nightly.switched(some, wanted=True).startswith("✅ 🌙 Nightly")
