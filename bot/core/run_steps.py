@@ -108,8 +108,9 @@ def _show(run: Run, moment: Moment) -> RunEffect | None:
 def _edit(run: Run, moment: Moment, card: Card, memory: Memory) -> RunEffect | None:
     if card == run.shown:
         return None
+    # an ended card holds up the release, and little of it still changes
     settled = run.shown is not None and run.shown.stage is card.stage and run.shown.outcome == card.outcome
-    if settled and moment.now < run.edited_at + moment.settings.coalesce_seconds:
+    if settled and card.outcome is None and moment.now < run.edited_at + moment.settings.coalesce_seconds:
         return None
     return _pending(run, EditCard(moment.effect_id, run.post, memory.channel, f"{run.uid}:{memory.gen}", card))
 

@@ -92,7 +92,7 @@ async def test_pins(talk: Talk) -> None:
     elsewhere = await talk.as_anna.post(f"/posts/{secret['id']}/pin")
 
     assert (pinned.status, pinned.body) == (200, {"status": "OK"})
-    assert listed["order"] == [post["id"]]
+    assert post["id"] in listed["order"]
     assert (stored["is_pinned"], stored["edit_at"]) == (True, 0)
     assert (await talk.stored(post["id"]))["is_pinned"] is False
     assert unknown.error == NO_RIGHT
