@@ -69,6 +69,7 @@ class Listed(Generic[T]):
 
     items: tuple[T, ...]
     uids: frozenset[str] = frozenset()
+    version: str = ""
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,7 @@ class Watch(Generic[T]):
             token = page.metadata.continue_ or ""
             if not token:
                 self._version = page.metadata.resource_version
-                return Listed(tuple(items), frozenset(uids))
+                return Listed(tuple(items), frozenset(uids), self._version)
             await asyncio.sleep(0)  # let people's commands through between pages
 
     async def _watch(self) -> AsyncIterator[Seen[T] | None]:

@@ -39,9 +39,14 @@ class WorkflowsSeen:
 
 @dataclass(frozen=True)
 class WorkflowsListed:
-    """The list is complete: what it does not name is gone. Sent at the start and after each gap of the watch."""
+    """The list is complete: what it does not name is gone, unless it is known to have been written after `version`.
+
+    Sent at the start and after each gap of the watch.
+    """
 
     uids: frozenset[str]
+    version: str = ""
+    """The list's resourceVersion: the moment that it is of."""
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def react(state: State, event: Event, now: float) -> list[Effect]:
         case WorkflowsSeen():
             return _take_in(state, event.workflows, now)
         case WorkflowsListed():
-            return [*_listed(state, event.uids, now), *alerting.plan(state, now)]
+            return [*_listed(state, event, now), *alerting.plan(state, now)]
         case WorkflowChanged():
             return [*_changed(state, event.workflow, now), *alerting.plan(state, now)]
         case WorkflowDeleted():
@@ -153,13 +153,18 @@ def _moment(state: State, now: float) -> Moment:
     return Moment(now, state.settings, state.installed_at, state.new_id(), state.history)
 
 
-def _listed(state: State, uids: frozenset[str], now: float) -> list[Effect]:
+def _listed(state: State, listed: WorkflowsListed, now: float) -> list[Effect]:
+    """A run that was made while the list was read is not in it: the answer to the request told of it first."""
     state.listed = True
     effects: list[Effect] = []
-    state.aside = {uid: workflow for uid, workflow in state.aside.items() if uid in uids}
-    for run in [run for uid, run in state.runs.items() if uid not in uids]:
+    state.aside = {uid: workflow for uid, workflow in state.aside.items() if _may_be_there(workflow, listed)}
+    for run in [run for run in state.runs.values() if not _may_be_there(run.workflow, listed)]:
         effects += _guarded(state, run.workflow, partial(_deleted, state, run.workflow, now))
     return effects
+
+
+def _may_be_there(workflow: Workflow, listed: WorkflowsListed) -> bool:
+    return workflow.metadata.uid in listed.uids or runs.is_after(workflow, listed.version)
 
 
 def _changed(state: State, workflow: Workflow, now: float) -> list[Effect]:

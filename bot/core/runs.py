@@ -143,6 +143,12 @@ def is_before(workflow: Workflow, version: str | None) -> bool:
     return not version or (mine.isdecimal() and version.isdecimal() and int(mine) < int(version))
 
 
+def is_after(workflow: Workflow, version: str) -> bool:
+    """Whether the object was written after that version of the list that it belongs to."""
+    mine = workflow.metadata.resource_version
+    return mine.isdecimal() and version.isdecimal() and int(mine) > int(version)
+
+
 def observe(run: Run, workflow: Workflow, now: float) -> None:
     """Take in the latest state of the object; an older one that arrives late changes nothing."""
     if is_older(workflow, run.workflow):

@@ -96,7 +96,7 @@ async def held_workflows(kube: Kube, metrics: Metrics, namespace: str) -> AsyncI
 def workflow_event(seen: Listed[Workflow] | Seen[Workflow]) -> Event:
     """From what the watch saw to what happened."""
     if isinstance(seen, Listed):
-        return WorkflowsListed(seen.uids)
+        return WorkflowsListed(seen.uids, seen.version)
     return WorkflowDeleted(seen.object) if seen.type == "DELETED" else WorkflowChanged(seen.object)
 
 

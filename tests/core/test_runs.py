@@ -360,6 +360,22 @@ def test_a_list_that_lacks_a_run_tells_that_it_is_gone() -> None:
     assert {} == book.state.runs
 
 
+def test_a_list_that_is_older_than_a_run_says_nothing_of_it() -> None:
+    """It was made while the list was read: the answer to the request told of it first."""
+    book = Playbook()
+    run = workflow_json(phase="Running", nodes=[node("compile-and-test", "Running")])
+    book.see(run)
+    made = int(book.read("gpu-test-k7m2").metadata.resource_version)
+
+    book.play(book.tell(WorkflowsListed(frozenset(), str(made - 1))))
+    assert [] == book.notices()
+    assert not next(iter(book.state.runs.values())).gone
+
+    book.play(book.tell(WorkflowsListed(frozenset(), str(made))))
+    assert 1 == len(book.notices())
+    assert {} == book.state.runs
+
+
 def test_a_patch_on_a_missing_object_ends_in_the_report_too() -> None:
     """The 404 of our own patch says the same as a DELETED event."""
     book = Playbook()
