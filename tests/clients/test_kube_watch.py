@@ -90,7 +90,7 @@ async def test_it_lists_page_by_page_and_watches_from_there() -> None:
     ):
         seen = await until_waiting(script, events)
 
-    assert ["a", "b"] == names(seen[0])
+    assert (["a", "b"], "7") == (names(seen[0]), seen[0].version)
     assert ("ADDED", "c") == (seen[1].type, seen[1].object.metadata.name)
     assert "continue=next" in script.requests[1]
     assert "resourceVersion=7" in script.requests[2]

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from bot.clients.errors import NotFound, ServerFault
-from bot.core.events import Event, WorkflowDeleted, WorkflowsSeen
-from bot.sources.workflows import look_again
+from bot.clients.kube_watch import Listed
+from bot.core.events import Event, WorkflowDeleted, WorkflowsListed, WorkflowsSeen
+from bot.sources.workflows import look_again, workflow_event
 from tests.phrases import workflow, workflow_json
 
 
@@ -61,3 +62,8 @@ async def test_where_one_could_not_be_read_nothing_is_handed_on() -> None:
         await look_again(Shelf(broken=True), [workflow()], came.append)  # type: ignore[arg-type]  # as above
 
     assert [] == came
+
+
+def test_a_list_tells_of_which_moment_it_is() -> None:
+    """What was written after it may be there, though it is not in it."""
+    assert WorkflowsListed(frozenset({"a"}), "7") == workflow_event(Listed((), frozenset({"a"}), "7"))
