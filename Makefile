@@ -35,7 +35,7 @@ lint: $(VENV)/.ready   ## ruff, mypy strict, import contracts
 test-real: $(VENV)/.ready   ## stories and contracts on the real services, the demo in a browser (builds once; Go, Debian)
 	@tests/real/install.sh
 	@$(BIN)/python -m tests.real.rig.build
-	@$(BIN)/pytest -m "real or cargo or browser" -n $(JOBS) --dist loadfile --timeout=300 $(ARGS)
+	@$(BIN)/pytest -m "real or cargo or browser" -n $(JOBS) --dist loadfile --no-loadscope-reorder --timeout=300 $(ARGS)
 
 real: $(VENV)/.ready   ## the main job, played on the real services and printed
 	@tests/real/install.sh

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # the ordinary suite tries the same examples each time; HYPOTHESIS_PROFILE=explore looks for new ones
@@ -14,3 +16,11 @@ settings.register_profile(
     "explore", max_examples=1000, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where files of tests run beside each other: first what takes longest for its one test, then the largest files."""
+    if not hasattr(config, "workerinput"):
+        return
+    sizes = Counter(item.path for item in items)
+    items.sort(key=lambda item: ("soak" not in item.path.parts, -sizes[item.path]))
