@@ -104,7 +104,7 @@ async def test_a_run_on_a_running_clock() -> None:
     """A whole run plays by itself in a moment; the same seed gives it the same end."""
 
     async def run() -> str:
-        async with EmbeddedWorld(seed=4, speed=200_000, start=START) as world:
+        async with EmbeddedWorld(seed=4, speed=20_000, start=START) as world:
             name = world.cluster.submit("run-1", models="all")
             await world.cluster.until(lambda: world.cluster.phase(name) in ("Succeeded", "Failed"), limit=10)
             results = world.cluster.workflow(name)["status"]["outputs"]["parameters"]
