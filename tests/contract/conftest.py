@@ -7,7 +7,7 @@ Argo on 4.0 as well) and Mattermost. One set of servers lasts for all of them, s
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -118,11 +118,19 @@ async def real_talk(real_rig: Rig) -> AsyncIterator[Talk]:
         pytest.param("real_talk", id="real", marks=pytest.mark.real),
     ]
 )
-def talk(request: pytest.FixtureRequest) -> Iterator[Talk]:
-    """A chat with a team, a channel, Anna, Ben and a bot."""
+def office(request: pytest.FixtureRequest) -> Talk:
+    """A chat with people in it."""
     found: Talk = request.getfixturevalue(request.param)
-    yield found
-    found.forget()
+    return found
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def talk(office: Talk) -> AsyncIterator[Talk]:
+    """A chat with a team, a channel, Anna, Ben and a bot. Their loop stands still while other files are run."""
+    await office.anna.awake()
+    await office.ben.awake()
+    yield office
+    office.forget()
 
 
 @pytest_asyncio.fixture(loop_scope="session")

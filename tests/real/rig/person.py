@@ -5,6 +5,7 @@ with a browser's websocket open, on which ephemeral messages and dialogs arrive:
 """
 
 import asyncio
+import contextlib
 import json
 import secrets
 from collections.abc import Mapping
@@ -125,7 +126,8 @@ class Person:
         """All dialogs that were opened: ``trigger_id``, ``url`` and ``dialog``."""
         self._new_ephemerals: asyncio.Queue[Post] = asyncio.Queue()
         self._new_dialogs: asyncio.Queue[Dialog] = asyncio.Queue()
-        self._connected = asyncio.Event()
+        self._connected, self._pong = asyncio.Event(), asyncio.Event()
+        self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._listening: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -211,12 +213,30 @@ class Person:
         """Wait until the browser is connected, as after a restart of the server."""
         await asyncio.wait_for(self._connected.wait(), timeout)
 
+    async def awake(self, timeout: float = _LIMIT) -> None:
+        """Wait until the line answers: while its loop stood still, the server may have given it up."""
+        self._pong.clear()
+        async with asyncio.timeout(timeout):
+            while not self._pong.is_set():
+                await self._connected.wait()
+                with contextlib.suppress(TimeoutError, ConnectionError):
+                    await self._said_and_heard()
+                await asyncio.sleep(0.01)  # the reader has to see that the line is gone
+
+    async def _said_and_heard(self) -> None:
+        if self._socket is None:
+            raise ConnectionError
+        await self._socket.send_json({"seq": 1, "action": "ping"})
+        async with asyncio.timeout(1):
+            await self._pong.wait()
+
     async def _listen(self) -> None:
         url = f"{self.client.url}/api/v4/websocket"
         headers = {"Authorization": f"Bearer {self.client.token}"}
         while True:
             try:
                 async with self.client.session.ws_connect(url, headers=headers) as socket:
+                    self._socket = socket
                     async for message in socket:
                         self._take(json.loads(message.data))
             except aiohttp.ClientError:
@@ -225,6 +245,8 @@ class Person:
             await asyncio.sleep(_RECONNECT_SECONDS)
 
     def _take(self, event: dict[str, Any]) -> None:
+        if "seq_reply" in event:
+            self._pong.set()
         match event.get("event"):
             case "hello":
                 self._connected.set()
