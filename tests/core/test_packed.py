@@ -32,7 +32,7 @@ def with_packed(text: str, phase: str = "Succeeded") -> Workflow:
 
 def zipped(nodes: Any) -> str:
     """As Argo packs them (packer.go)."""
-    return base64.b64encode(gzip.compress(json.dumps(nodes).encode())).decode()
+    return base64.b64encode(gzip.compress(json.dumps(nodes).encode(), mtime=0)).decode()
 
 
 def test_packed_nodes_are_read_as_if_they_were_not() -> None:
