@@ -164,7 +164,15 @@ def _listed(state: State, listed: WorkflowsListed, now: float) -> list[Effect]:
 
 
 def _may_be_there(workflow: Workflow, listed: WorkflowsListed) -> bool:
-    return workflow.metadata.uid in listed.uids or runs.is_after(workflow, listed.version)
+    meta = workflow.metadata
+    return meta.uid in listed.uids or runs.is_older(listed.version, meta.resource_version)
+
+
+def _is_old_news(state: State, workflow: Workflow) -> bool:
+    """A watch that is behind brings what was before a run was let go; of one that is gone nothing is new."""
+    meta = workflow.metadata
+    last = state.forgotten.get(meta.uid)
+    return last is not None and (not last or runs.is_older(meta.resource_version, last))
 
 
 def _changed(state: State, workflow: Workflow, now: float) -> list[Effect]:
@@ -177,7 +185,7 @@ def _changed(state: State, workflow: Workflow, now: float) -> list[Effect]:
     cost_keeping.learn(state, workflow)
     run = state.runs.get(uid)
     if run is None:
-        if runs.is_before(workflow, state.forgotten.get(uid)):
+        if _is_old_news(state, workflow):
             return []
         if not runs.is_owed(workflow, state.installed_at):
             _remember(state, workflow)

@@ -129,29 +129,17 @@ def is_owed(workflow: Workflow, installed_at: float) -> bool:
     return finished is not None and finished.timestamp() >= installed_at
 
 
-def is_older(workflow: Workflow, than: Workflow) -> bool:
-    """Whether the object was written before `than` was. Versions of one resource are ordered (api-concepts)."""
-    version = than.metadata.resource_version
-    return bool(version) and is_before(workflow, version)
+def is_older(version: str, than: str) -> bool:
+    """Whether an object or a list was written before another of its resource; not where one of the two is not known.
 
-
-def is_before(workflow: Workflow, version: str | None) -> bool:
-    """Whether the object was written before that version of it: "" for its end, None for one of which nobody knows."""
-    mine = workflow.metadata.resource_version
-    if version is None:
-        return False
-    return not version or (mine.isdecimal() and version.isdecimal() and int(mine) < int(version))
-
-
-def is_after(workflow: Workflow, version: str) -> bool:
-    """Whether the object was written after that version of the list that it belongs to."""
-    mine = workflow.metadata.resource_version
-    return mine.isdecimal() and version.isdecimal() and int(mine) > int(version)
+    Versions of one resource are numbers that only grow (api-concepts).
+    """
+    return version.isdecimal() and than.isdecimal() and int(version) < int(than)
 
 
 def observe(run: Run, workflow: Workflow, now: float) -> None:
     """Take in the latest state of the object; an older one that arrives late changes nothing."""
-    if is_older(workflow, run.workflow):
+    if is_older(workflow.metadata.resource_version, run.workflow.metadata.resource_version):
         return
     if workflow.attempt == run.workflow.attempt and _began_again(run.workflow, workflow):
         run.made_anew = workflow.attempt
