@@ -135,22 +135,22 @@ class Loop:
                 )
 
     async def _perform_and_tell(self, effect: Effect, effect_id: str) -> None:
-        name = type(effect).__name__
+        told = _told(effect)
         try:
             result = await self._perform(effect)
         except Exception as error:  # noqa: BLE001  # whatever it is, the core has to hear of it
-            self._log.exception("effect broke", effect=name, id=effect_id)
+            self._log.exception("effect broke", **told, id=effect_id)
             result = EffectFailed(
                 effect_id, Trouble.UNCERTAIN, f"something broke inside the bot ({type(error).__name__})"
             )
         finally:
             self._outstanding -= 1
         outcome = result.trouble.value if isinstance(result, EffectFailed) else "done"
-        self._metrics.effects.labels(name, outcome).inc()
+        self._metrics.effects.labels(told["effect"], outcome).inc()
         if isinstance(result, EffectFailed):
-            self._log.warning("effect failed", **_told(effect), id=effect_id, trouble=outcome, reason=result.reason)
+            self._log.warning("effect failed", **told, id=effect_id, trouble=outcome, reason=result.reason)
         else:
-            self._log.info("effect done", **_told(effect), id=effect_id)
+            self._log.info("effect done", **told, id=effect_id)
         if result is not None:
             self.put(result)
 
