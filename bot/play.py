@@ -158,25 +158,16 @@ class Play:
 @asynccontextmanager
 async def playing(options: Options, folder: Path) -> AsyncIterator[Play]:
     """World, page and bot for as long as the block lasts; files go into `folder`."""
-    manifests = [DEPLOY / "argo", *sorted((DEPLOY / "bot").glob("rbac*.yaml"))]
     if not 0 < options.speed <= FASTEST or not 0 <= options.port <= LAST_PORT:
         raise ConfigError(f"--speed is above 0 and at most {FASTEST:g}, --port at most {LAST_PORT}.")
-    if not manifests[0].is_dir():
+    if not (DEPLOY / "argo").is_dir():
         raise ConfigError(f"the demo plays with the manifests of the repository, and {DEPLOY} is not there.")
     with listener(0) as place:
         bot_port = int(place.getsockname()[1])
     with listener(options.port or FIRST_PORT) as place:
-        world = EmbeddedWorld(
-            seed=options.seed, speed=options.speed, chat_port=place, manifests=manifests, bot_account=ACCOUNT
-        )
+        world = embedded_world(options, place)
         secrets = Secrets(world.bot_token, register_commands(world, bot_port))
-        wiring = Wiring(
-            lease=options.lease,
-            now=world.clock.time,
-            clock=lambda put: SimulatedAlarms(world.clock, put),
-            haste=options.speed,
-            identity="",
-        )
+        wiring = simulated(world, options)
         bot = BotSwitch(configuration(world, options, int(place.getsockname()[1]), bot_port), secrets, wiring)
         page = ChatPage(world, bot, options.speed)
         async with world:
@@ -190,6 +181,25 @@ async def playing(options: Options, folder: Path) -> AsyncIterator[Play]:
             finally:
                 page.stop()
                 await bot.stop()
+
+
+def embedded_world(options: Options, place: socket.socket) -> EmbeddedWorld:
+    """Cluster and chat with the repository's own manifests; the chat listens at `place`."""
+    manifests = [DEPLOY / "argo", *sorted((DEPLOY / "bot").glob("rbac*.yaml"))]
+    return EmbeddedWorld(
+        seed=options.seed, speed=options.speed, chat_port=place, manifests=manifests, bot_account=ACCOUNT
+    )
+
+
+def simulated(world: EmbeddedWorld, options: Options) -> Wiring:
+    """A bot's surroundings by the clock of that world, before it is known where its cluster listens."""
+    return Wiring(
+        lease=options.lease,
+        now=world.clock.time,
+        clock=lambda put: SimulatedAlarms(world.clock, put),
+        haste=options.speed,
+        identity="",
+    )
 
 
 def register_commands(world: EmbeddedWorld, bot_port: int) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ import aiohttp
 from aiohttp import web
 
 from bot import play
-from bot.app import Bot, Wiring
+from bot.app import Bot
 from bot.config import Secrets
 from bot.demo import EmbeddedWorld
 from bot.demo.page import ChatPage
@@ -219,14 +219,11 @@ class Pair:
 @asynccontextmanager
 async def two_playing(options: play.Options, watch: Callable[[EmbeddedWorld], None]) -> AsyncIterator[Pair]:
     """World, page and both bots for as long as the block lasts; `watch` is given the world before anything happens."""
-    manifests = [play.DEPLOY / "argo", *sorted((play.DEPLOY / "bot").glob("rbac*.yaml"))]
     places = [play.listener(0) for _ in range(4)]
     ports = [int(place.getsockname()[1]) for place in places]
     for place in places[1:]:
         place.close()
-    world = EmbeddedWorld(
-        seed=options.seed, speed=options.speed, chat_port=places[0], manifests=manifests, bot_account=play.ACCOUNT
-    )
+    world = play.embedded_world(options, places[0])
     secrets = Secrets(world.bot_token, play.register_commands(world, ports[1]))
     replicas: list[Replica] = []
     both = Both(replicas)
@@ -260,13 +257,10 @@ def _switch(
     runs = replace(config.runs, linger_seconds=40 * options.lease.duration * options.speed)
     bot = config.bot.model_copy(update={"port": replica.port})
     config = config.model_copy(update={"bot": bot, "runs": runs})
-    wiring = Wiring(
+    wiring = replace(
+        play.simulated(world, options),
         kube_url=replica.kube.url,
         kube_token=world.kube_token,
-        lease=options.lease,
-        now=world.clock.time,
-        clock=lambda put: play.SimulatedAlarms(world.clock, put),
-        haste=options.speed,
         identity=replica.name,
     )
     return play.BotSwitch(config, secrets, wiring)

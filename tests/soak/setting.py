@@ -13,6 +13,7 @@ import pytest
 
 from bot.clients.kube_lease import LeaseTiming
 from bot.demo import EmbeddedWorld
+from bot.demo.page import ChatPage
 from tests.soak.record import Record, real_now
 from tests.soak.user import RandomUser
 
@@ -52,8 +53,10 @@ def errors_in(log: Path) -> list[str]:
     return found
 
 
-async def come_to_rest(world: EmbeddedWorld, record: Record, condition: Callable[[], str]) -> None:
-    """Wait until nothing runs and nothing is owed, and one sweep more, which removes doubles."""
+async def come_to_rest(world: EmbeddedWorld, page: ChatPage, record: Record, condition: Callable[[], str]) -> None:
+    """Start nothing more, wait until nothing runs and nothing is owed, and one sweep more, which removes doubles."""
+    world.cluster.suspend_cron("gpu-test-nightly")
+    page.panel.set_speed(3 * SPEED)
     limit = real_now() + REST_SECONDS
     while real_now() < limit and (condition() != "running" or record.restless()):
         await asyncio.sleep(0.05)
@@ -61,6 +64,11 @@ async def come_to_rest(world: EmbeddedWorld, record: Record, condition: Callable
     await asyncio.sleep(1)
     while real_now() < limit and condition() != "running":  # so much at once may have cost somebody the Lease
         await asyncio.sleep(0.05)
+
+
+def complaints(world: EmbeddedWorld, user: RandomUser, record: Record) -> list[str]:
+    """What the user saw, what the record misses, and what the bot asked for without the right to it."""
+    return [*user.complaints, *record.complaints(), *(f"refused: {one}" for one in world.kube_api.access.refused)]
 
 
 def judge(told: str, user: RandomUser, summary: str, found: list[str], folder: Path) -> None:

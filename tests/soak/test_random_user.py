@@ -22,6 +22,7 @@ from tests.soak.setting import (
     SPEED,
     another_seed,
     come_to_rest,
+    complaints,
     errors_in,
     judge,
     same_seed,
@@ -36,11 +37,8 @@ async def soak(seconds: float, seed: int, log: Path, folder: Path) -> None:
         record = Record(running.world)
         user = RandomUser(running, record, seed)
         await user.walk(seconds)
-        running.world.cluster.suspend_cron("gpu-test-nightly")
-        running.page.panel.set_speed(3 * SPEED)
-        await come_to_rest(running.world, record, lambda: running.bot.condition)
-        refused = running.world.kube_api.access.refused
-        found = [*user.complaints, *record.complaints(), *(f"refused: {one}" for one in refused)]
+        await come_to_rest(running.world, running.page, record, lambda: running.bot.condition)
+        found = complaints(running.world, user, record)
     found += [f"log: {line}" for line in errors_in(log)]
     judge(f"seed {seed}, {seconds:g} s", user, record.summary(), found, folder)
 

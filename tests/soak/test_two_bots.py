@@ -26,6 +26,7 @@ from tests.soak.setting import (
     SPEED,
     another_seed,
     come_to_rest,
+    complaints,
     errors_in,
     judge,
     same_seed,
@@ -48,11 +49,8 @@ async def soak(seconds: float, seed: int, log: Path, folder: Path) -> None:
         record.pair = pair
         user = RollingUser(pair, record, seed)
         await user.walk(seconds)
-        pair.world.cluster.suspend_cron("gpu-test-nightly")
-        pair.page.panel.set_speed(3 * SPEED)
-        await come_to_rest(pair.world, record, lambda: pair.condition)
-        refused = pair.world.kube_api.access.refused
-        found = [*user.complaints, *record.complaints(), *(f"refused: {one}" for one in refused)]
+        await come_to_rest(pair.world, pair.page, record, lambda: pair.condition)
+        found = complaints(pair.world, user, record)
         summary = record.summary()
         await user.rest()
     found += [f"log: {line}" for line in errors_in(log)]
