@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from bot.core.schedule import is_schedule, known_zone, next_times
+from bot.core.schedule import is_schedule, known_zone, never_comes, next_times
 from bot.core.workflow import USED_ANNOTATION, CronWorkflow, instant
 
 SWITCHED = "gputest.bot/switched"
@@ -70,7 +70,7 @@ def view(cron: CronWorkflow, now: float) -> NightlyView:
     timezone = cron.spec.timezone
     upcoming = next_times(cron.schedules, timezone, now)
     read = [schedule for schedule in cron.schedules if is_schedule(schedule, timezone)]
-    never = [each for each in read if not each.startswith("@") and not next_times([each], timezone, now)]
+    never = [schedule for schedule in read if never_comes(schedule, timezone, now)]
     status = cron.status
     conditions = (status.conditions if status else None) or []
     return NightlyView(

@@ -90,6 +90,12 @@ def is_schedule(text: str, timezone: str | None = None) -> bool:
     return _plan(text, timezone) is not None
 
 
+def never_comes(text: str, timezone: str | None, now: float) -> bool:
+    """Whether its day is none, as the 31st of February. Not of `@every`: Argo alone knows since when it counts."""
+    plan = _plan(text, timezone)
+    return plan is not None and bool(plan.fields) and not next_times([text], timezone, now)
+
+
 def _times(schedule: str, timezone: str | None, now: float, count: int) -> list[datetime]:
     plan = _plan(schedule, timezone)
     if plan is None or not plan.fields:

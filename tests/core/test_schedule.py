@@ -12,7 +12,7 @@ import pytest
 
 from bot.core.nightly import view
 from bot.core.render.nightly import status as nightly
-from bot.core.schedule import is_schedule, next_times, zone
+from bot.core.schedule import is_schedule, never_comes, next_times, zone
 from bot.core.workflow import CronWorkflow
 from tests.phrases import NOW
 
@@ -151,6 +151,14 @@ def test_an_interval_is_a_schedule_whose_next_time_nobody_knows(schedule: str) -
     assert [] == times(schedule, timezone="Europe/Paris")
 
 
+@pytest.mark.parametrize(
+    "schedule", ["@every 1h", "TZ=Europe/Berlin @every 1h", "CRON_TZ=UTC @daily", "0 2 * * *", "no"]
+)
+def test_a_day_is_said_never_to_come_of_days_only(schedule: str) -> None:
+    """Not of an interval, with a zone in front or not, nor of what is no schedule at all."""
+    assert not never_comes(schedule, None, NOW)
+
+
 def test_a_whole_hour_that_the_clock_leaves_out() -> None:
     """Sixty minutes of it are left out, and the next day's first is found."""
     before = datetime(2026, 3, 8, 9, 59, tzinfo=UTC).timestamp()
@@ -190,6 +198,7 @@ def test_what_other_crons_take_and_argo_does_not(schedule: str) -> None:
 @pytest.mark.parametrize("schedule", ["0 0 31 2 *", "0 0 30 feb *", "0 0 31 4,6,9,11 *"])
 def test_a_day_that_never_comes(schedule: str) -> None:
     """Valid fields, and no such day."""
+    assert never_comes(schedule, None, NOW)
     assert [] == times(schedule)
 
 
