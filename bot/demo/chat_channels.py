@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -16,14 +15,13 @@ from aiohttp import web
 from bot.demo import chat_errors
 from bot.demo.chat_errors import ChatError
 from bot.demo.chat_people import user_in
-from bot.demo.chat_requests import answer, identity_in, list_of, object_of, paged
+from bot.demo.chat_requests import Handler, answer, identity_in, joined_in, list_of, object_of, paged
 from bot.demo.chat_shapes import CHANNEL
 from bot.demo.chat_state import Event, Json
 
 if TYPE_CHECKING:
     from bot.demo.mattermost_api import ChatApi
 
-Handler = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
 DEFAULT = "town-square"
 MAX_NAME = 64
 SMALLEST_GROUP, LARGEST_GROUP = 3, 8
@@ -196,21 +194,15 @@ class Channels:
         post = {"channel_id": channel, "message": text, "type": f"system_{sort}", "props": props}
         self._posts.create(user, post, from_api=False)
 
-    def _joined(self, request: web.Request, user: str) -> str:
-        identity = identity_in(request, "channel")
-        if identity not in self._state.channels or not self._state.is_member(identity, user):
-            raise chat_errors.no_permission()
-        return identity
-
     async def _stats(self, request: web.Request, user: str) -> web.StreamResponse:
-        channel = self._joined(request, user)
+        channel = joined_in(request, self._state, user)
         posts = [one for one in self._state.posts.values() if one["channel_id"] == channel and not one["delete_at"]]
         stats = {"channel_id": channel, "member_count": len(self._state.members[channel]), "guest_count": 0}
         stats["pinnedpost_count"] = sum(1 for one in posts if one["is_pinned"])
         return answer(stats | {"files_count": sum(len(one.get("file_ids") or ()) for one in posts)})
 
     async def _members(self, request: web.Request, user: str) -> web.StreamResponse:
-        members = self._state.members[self._joined(request, user)]
+        members = self._state.members[joined_in(request, self._state, user)]
         return answer(paged(request, list(members.values())))
 
     async def _add_member(self, request: web.Request, user: str) -> web.StreamResponse:
@@ -250,7 +242,7 @@ class Channels:
         self._system_post(user, channel, "add_to_channel", f"{who} added to the channel by {by}.", props)
 
     async def _member(self, request: web.Request, user: str) -> web.StreamResponse:
-        members = self._state.members[self._joined(request, user)]
+        members = self._state.members[joined_in(request, self._state, user)]
         identity = user_in(request, user)
         if identity not in members:
             raise chat_errors.no_channel_member()

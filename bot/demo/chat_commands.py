@@ -149,8 +149,7 @@ class Commands:
         text, channel = args.get("command", ""), args.get("channel_id", "")
         if len(text) <= 1 or not text.startswith("/") or len(channel) != 26:
             raise ChatError(400, "api.command.execute_command.start.app_error", "No command trigger found.")
-        if not self.state.is_member(channel, user) or channel not in self.state.channels:
-            raise chat_errors.no_permission()
+        self.state.check_joined(channel, user)
         where = self.state.channels[channel]
         team = where["team_id"] if where["type"] in "OP" else args.get("team_id", "")
         if team not in self.state.teams or not self.state.in_team(team, user):

@@ -8,18 +8,16 @@ from __future__ import annotations
 import json
 import mimetypes
 import re
-from collections.abc import Awaitable, Callable
 from urllib.parse import quote
 
 from aiohttp import BodyPartReader, web
 
 from bot.demo import chat_errors
 from bot.demo.chat_errors import ChatError
-from bot.demo.chat_requests import answer, identity_in, object_of
+from bot.demo.chat_requests import Handler, answer, identity_in, object_of
 from bot.demo.chat_shapes import REACTION
 from bot.demo.chat_state import ChatState, Event, Json
 
-Handler = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
 MAX_EMOJI = 64
 TYPES = mimetypes.MimeTypes().types_map[1] | {
     ".gz": "application/gzip",
@@ -111,8 +109,7 @@ class Files:
             channel, uploads, clients = await (self._read_simple(request) if simple else self._read_form(request))
         except ValueError as error:
             raise _unreadable() from error
-        if channel not in self._state.channels or not self._state.is_member(channel, user):
-            raise chat_errors.no_permission()
+        self._state.check_joined(channel, user)
         infos = [self._store(user, name, content) for name, content in uploads]
         return answer({"file_infos": infos, "client_ids": None if simple else clients}, 201)
 

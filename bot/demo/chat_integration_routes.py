@@ -5,7 +5,6 @@ mattermost-server 6.7.2 `api4/command.go`, `api4/integration_action.go`, `web/we
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -15,16 +14,13 @@ from bot.demo import chat_errors
 from bot.demo.chat_attachments import with_plain_values
 from bot.demo.chat_errors import ChatError
 from bot.demo.chat_integrations import Answer
-from bot.demo.chat_requests import answer, identity_in, object_of, readable_of
+from bot.demo.chat_requests import Handler, OpenHandler, answer, identity_in, object_of, readable_of
 from bot.demo.chat_responses import slack_text
 from bot.demo.chat_shapes import CLICK, COMMAND, COMMAND_ARGS, HOOK, OPEN_DIALOG, SUBMIT_DIALOG, WEBHOOK, decode, read
 from bot.demo.chat_state import MAX_POST_SIZE, Json
 
 if TYPE_CHECKING:
     from bot.demo.mattermost_api import ChatApi
-
-Handler = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
-OpenHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class IntegrationRoutes:

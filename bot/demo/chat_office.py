@@ -6,21 +6,19 @@ mattermost-server 6.7.2 `api4/user.go`, `api4/team.go`, `api4/bot.go`, `app/chan
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from bot.demo import chat_errors
 from bot.demo.chat_errors import ChatError
-from bot.demo.chat_requests import answer, identity_in, object_of, readable_of
+from bot.demo.chat_requests import Handler, answer, identity_in, object_of, readable_of
 from bot.demo.chat_shapes import BOT, LOGIN, TEAM, TEAM_MEMBER, TOKEN, USER
 from bot.demo.chat_state import Event, Json, public_user
 
 if TYPE_CHECKING:
     from bot.demo.mattermost_api import ChatApi
 
-Handler = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
 DEFAULT_CHANNELS = {"town-square": "Town Square", "off-topic": "Off-Topic"}
 _PATCHED = ("username", "nickname", "first_name", "last_name", "position")
 

@@ -5,20 +5,18 @@ mattermost-server 6.7.2 `api4/user.go`, `api4/team.go`, `api4/role.go`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from bot.demo import chat_errors
 from bot.demo.chat_errors import ChatError
-from bot.demo.chat_requests import answer, identity_in, list_of, paged
+from bot.demo.chat_requests import Handler, answer, identity_in, list_of, paged
 from bot.demo.chat_state import Json, public_user
 
 if TYPE_CHECKING:
     from bot.demo.mattermost_api import ChatApi
 
-Handler = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
 
 _PERMISSIONS = {
     "system_user": ["create_team", "view_members", "create_direct_channel"],
@@ -60,8 +58,7 @@ class People:
     async def _users(self, request: web.Request, user: str) -> web.StreamResponse:
         found, query = sorted(self._state.users.values(), key=lambda one: str(one["username"])), request.query
         if channel := query.get("in_channel"):
-            if channel not in self._state.channels or not self._state.is_member(channel, user):
-                raise chat_errors.no_permission()
+            self._state.check_joined(channel, user)
             found = [one for one in found if one["id"] in self._state.members[channel]]
         if team := query.get("in_team"):
             if not self._state.in_team(team, user):

@@ -6,19 +6,16 @@ mattermost-server 6.7.2 `api4/post.go`.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from bot.demo import chat_errors
-from bot.demo.chat_requests import answer, identity_in, list_of, object_of, page_of, readable_of
+from bot.demo.chat_requests import Handler, answer, identity_in, joined_in, list_of, object_of, page_of, readable_of
 from bot.demo.chat_shapes import EPHEMERAL, POST, POST_PATCH
 
 if TYPE_CHECKING:
     from bot.demo.mattermost_api import ChatApi
-
-Handler = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
 
 
 class PostRoutes:
@@ -95,7 +92,7 @@ class PostRoutes:
         return answer(post["metadata"].get("files", []))
 
     async def _page(self, request: web.Request, user: str) -> web.StreamResponse:
-        channel = self._joined(request, user)
+        channel = joined_in(request, self._state, user)
         query = dict(request.query)
         if query.get("since") and not re.fullmatch(r"[+-]?[0-9]{1,18}", query["since"]):
             raise chat_errors.bad_body("since")
@@ -105,10 +102,4 @@ class PostRoutes:
         return answer(self._posts.page(channel, query, *page_of(request)))
 
     async def _pinned(self, request: web.Request, user: str) -> web.StreamResponse:
-        return answer(self._posts.pinned(self._joined(request, user)))
-
-    def _joined(self, request: web.Request, user: str) -> str:
-        channel = identity_in(request, "channel")
-        if channel not in self._state.channels or not self._state.is_member(channel, user):
-            raise chat_errors.no_permission()
-        return channel
+        return answer(self._posts.pinned(joined_in(request, self._state, user)))

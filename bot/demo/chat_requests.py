@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
 from bot.demo import chat_errors
 from bot.demo.chat_shapes import decode, read
 
+if TYPE_CHECKING:
+    from bot.demo.chat_state import ChatState
+
 Json = dict[str, Any]
+OpenHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+"""Of a route that anybody may ask."""
+Handler = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
+"""Of one that is asked by a user, whose id it gets."""
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 60, 200
 
 
@@ -39,6 +47,13 @@ def identity_in(request: web.Request, name: str) -> str:
     if len(identity) != 26:
         raise chat_errors.bad_url(f"{name}_id")
     return identity
+
+
+def joined_in(request: web.Request, state: ChatState, user: str) -> str:
+    """The channel in the path. Raises ChatError 403 unless the user is a member of it."""
+    channel = identity_in(request, "channel")
+    state.check_joined(channel, user)
+    return channel
 
 
 def page_of(request: web.Request) -> tuple[int, int]:

@@ -258,6 +258,11 @@ class ChatState:
         found = self.channels.get(channel, {})
         return self.is_member(channel, user) or (found.get("type") == "O" and self.in_team(found["team_id"], user))
 
+    def check_joined(self, channel: str, user: str) -> None:
+        """Raises ChatError 403 unless there is such a channel and they are a member of it."""
+        if channel not in self.channels or not self.is_member(channel, user):
+            raise chat_errors.no_permission()
+
     def is_member(self, channel: str, user: str) -> bool:
         """Whether they may read and write there."""
         return self.is_admin(user) or user in self.members.get(channel, {})

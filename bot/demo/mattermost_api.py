@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -28,7 +27,7 @@ from bot.demo.chat_office import Office
 from bot.demo.chat_people import People
 from bot.demo.chat_post_routes import PostRoutes
 from bot.demo.chat_posts import Posts
-from bot.demo.chat_requests import answer, credential_of
+from bot.demo.chat_requests import Handler, OpenHandler, answer, credential_of
 from bot.demo.chat_socket import Hub
 from bot.demo.chat_state import MAX_POST_SIZE, VERSION, ChatState
 from bot.demo.clock import Clock
@@ -44,7 +43,6 @@ _LETTERS = {
     "emoji": "[A-Za-z0-9_+-]+",
 }
 """Of what a part of a path may consist (api4/api.go); what has other letters is no route."""
-Handler = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
 
 
 class ChatApi:
@@ -70,7 +68,7 @@ class ChatApi:
         table = [row for part in parts for row in part.table()]
         for method, path, handler in table:
             self.app.router.add_route(method, _route(api + path), self._with_session(handler))
-        open_to_all: list[tuple[str, str, Callable[[web.Request], Awaitable[web.StreamResponse]]]] = [
+        open_to_all: list[tuple[str, str, OpenHandler]] = [
             ("GET", f"{api}/system/ping", self._ping),
             ("GET", f"{api}/config/client", self._client_config),
             ("GET", f"{api}/license/client", self._client_license),
@@ -82,7 +80,7 @@ class ChatApi:
             self.app.router.add_route(method, path, self._with_errors(open_handler))
         self.app.router.add_route("*", api + "/{rest:.*}", self._with_errors(self._no_such_route))
 
-    def _with_session(self, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    def _with_session(self, handler: Handler) -> OpenHandler:
         async def serve(request: web.Request) -> web.StreamResponse:
             user = self.user_of(request)
             if user is None or self._is_forgeable(request):
@@ -91,9 +89,7 @@ class ChatApi:
 
         return self._with_errors(serve)
 
-    def _with_errors(
-        self, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    def _with_errors(self, handler: OpenHandler) -> OpenHandler:
         async def serve(request: web.Request) -> web.StreamResponse:
             request_id = self.state.new_id()
             try:
