@@ -5,23 +5,17 @@ from __future__ import annotations
 import io
 import json
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import structlog
 
 from bot.logs import SECRET_KEYS, log, redact, set_up
 
 
 @pytest.fixture
-def stream() -> Iterator[io.StringIO]:
-    """Where the log goes; the process's own set-up comes back afterwards."""
-    before, level, handlers = structlog.get_config(), logging.root.level, logging.root.handlers[:]
-    yield io.StringIO()
-    structlog.configure(**before)
-    logging.root.handlers[:] = handlers
-    logging.root.setLevel(level)
+def stream() -> io.StringIO:
+    """Where the log goes."""
+    return io.StringIO()
 
 
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:

@@ -47,7 +47,7 @@ class Driven:
 
     async def until(self, reached: Any) -> None:
         """Turns of the loop until it is so."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(5):
             while not reached():
                 await asyncio.sleep(0)
 
